@@ -110,7 +110,7 @@ impl Adapt {
     }
 
     /// What share of the processors is busy, and what follows.
-    pub(crate) fn note_processors(&self, busy: f64, processors: f64) {
+    pub(crate) fn note_processors(&self, busy: f64, processors: f64, is_disk_full: bool) {
         let Some(clock) = self.clock.get() else { return };
         let now = clock.now_micros();
         let mut seen = self.seen.lock();
@@ -123,6 +123,7 @@ impl Adapt {
             device_seconds_per_byte: seen.device.seconds_per_byte(),
             idle,
             processors,
+            is_disk_full,
         };
         seen.choice = seen.choice.after(&measured, now);
         self.codec.store(seen.choice.codec as u8 + 1, Ordering::Relaxed);
@@ -140,7 +141,7 @@ mod tests {
         let (page, mut spare) = ([7u8; 4096], [0u8; 4096]);
         let steps = |adapt: &Adapt, busy: f64| {
             for _ in 0..60 {
-                adapt.note_processors(busy, 2.0);
+                adapt.note_processors(busy, 2.0, false);
             }
         };
         steps(&adapt, 1.0);
@@ -163,12 +164,12 @@ mod tests {
         adapt.wrote(1 << 20, 100);
         for _ in 0..100 {
             clock.advance(100_000);
-            adapt.note_processors(1.0, 2.0);
+            adapt.note_processors(1.0, 2.0, false);
         }
         assert_eq!(adapt.codec(), Codec::Raw, "{:?}", adapt.choice());
         for _ in 0..200 {
             clock.advance(100_000);
-            adapt.note_processors(0.2, 2.0);
+            adapt.note_processors(0.2, 2.0, false);
         }
         assert_eq!(adapt.codec(), Codec::Zstd, "{:?}", adapt.choice());
     }

@@ -38,6 +38,8 @@ pub struct Measured {
     pub idle: f64,
     /// Processors that there are, 1 at least.
     pub processors: f64,
+    /// The disk has no more room: what saves most is worth more than any time.
+    pub is_disk_full: bool,
 }
 
 /// Why a codec is in use.
@@ -52,6 +54,8 @@ pub enum Why {
     Device,
     /// The processors are busy, and another would take more of them than it saves of the device.
     Processors,
+    /// The disk is full: what saves most is taken.
+    FullDisk,
 }
 
 impl Why {
@@ -63,6 +67,7 @@ impl Why {
             Why::Idle => "processors are idle",
             Why::Device => "it saves more of the device than it takes of the processors",
             Why::Processors => "the processors are busy and the device is fast",
+            Why::FullDisk => "the disk is full",
         }
     }
 }
@@ -131,6 +136,11 @@ impl Choice {
     /// each look for some seconds.
     #[must_use]
     pub fn after(self, seen: &Measured, now_micros: u64) -> Choice {
+        if seen.is_disk_full {
+            let saved = |packs: Option<Packs>| packs.map_or(0.0, |packs| packs.saved);
+            let codec = if saved(seen.lz4) > saved(seen.zstd) { Codec::Lz4 } else { Codec::Zstd };
+            return Choice { codec, why: Why::FullDisk, rival: None };
+        }
         let (codec, why) = choose(seen, self.codec);
         if codec == self.codec {
             return Choice { codec, why, rival: None };
@@ -203,7 +213,8 @@ mod tests {
 
     fn seen(mib_per_second: f64, idle: f64, processors: f64) -> Measured {
         let device_seconds_per_byte = Some(1.0 / (mib_per_second * 1048576.0));
-        Measured { lz4: Some(LZ4), zstd: Some(ZSTD), device_seconds_per_byte, idle, processors }
+        let (lz4, zstd, is_disk_full) = (Some(LZ4), Some(ZSTD), false);
+        Measured { lz4, zstd, device_seconds_per_byte, idle, processors, is_disk_full }
     }
 
     #[test]
@@ -250,6 +261,10 @@ mod tests {
             choice = choice.after(now, tick * 100_000);
             assert_eq!(choice.codec, Codec::Raw, "tick {tick}");
         }
+        // A full disk is a reason at once, and for as long as it is full.
+        let full = Measured { is_disk_full: true, ..fast };
+        let packed = choice.after(&full, 50_000_000);
+        assert_eq!((packed.codec, packed.why), (Codec::Zstd, Why::FullDisk));
         let late = (500..540u64).fold(choice, |choice, tick| choice.after(&idle, tick * 100_000));
         assert_eq!((late.codec, late.why), (Codec::Zstd, Why::Idle));
     }
@@ -285,6 +300,7 @@ mod tests {
                 device_seconds_per_byte: Some(device),
                 idle,
                 processors,
+                is_disk_full: false,
             },
         )
     }

@@ -330,7 +330,7 @@ impl LogStore {
     /// Notes which share of the time of so many processors was used of late, 0 to 1: a few times a
     /// second.
     pub fn note_processors(&self, busy: f64, processors: usize) {
-        self.core.adapt.note_processors(busy, processors as f64);
+        self.core.adapt.note_processors(busy, processors as f64, self.is_disk_full());
     }
 
     /// How pages are packed now whose tree asks for nothing, and why.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use weir::{Batch, Config, Db, Durability, TxnOptions};
+use weir::{Background, Batch, Config, Db, Durability, TxnOptions};
 
 use crate::{Ran, Scratch, expect};
 
@@ -32,9 +32,15 @@ fn put(db: &Db, tree: &str, rows: impl IntoIterator<Item = u32>, version: &str) 
 }
 
 /// Rows of two trees, all written. What is tested is a copy: a command that another test starts may
-/// hold the lock of this one for a moment, from its fork to its exec.
+/// hold the lock of this one for a moment, from its fork to its exec. No thread writes pages: on a
+/// slow machine they would be on disk before the crash.
 fn made(scratch: &Scratch) -> Db {
-    let config = Config { pool_bytes: 8 << 20, log_bytes: 4 << 20, ..Config::default() };
+    let config = Config {
+        pool_bytes: 8 << 20,
+        log_bytes: 4 << 20,
+        background: Background::Manual,
+        ..Config::default()
+    };
     let db = Db::open(&scratch.path("made"), config).expect("opened");
     put(&db, "birds", 0..ROWS, "first");
     put(&db, "few", 0..100, "first");
