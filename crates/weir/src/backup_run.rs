@@ -37,6 +37,8 @@ const TORN_MAX: u32 = 100;
 const DAMAGED_MAX: u32 = 3;
 /// While it waits for its pace it looks this often whether it is to go on.
 const NAP_MICROS: u64 = 50_000;
+/// With the pages of a turn, so much is copied of the log that was there when the backup began.
+const LOG_STEP_BYTES: u64 = 512 << 10;
 /// How often a backup that follows the database looks for more log.
 const FOLLOW_MICROS: u64 = 100_000;
 /// It says that there is none so often: what can be restored is known up to then.
@@ -134,6 +136,10 @@ pub(crate) struct Backup<W: Write> {
     from: Lsn,
     /// The log up to here has been copied.
     log_at: Lsn,
+    /// Where the log was settled at the last look.
+    settled: Lsn,
+    /// Bytes of log copied beyond what came since the last look, which the pace counts.
+    old_log_read: u64,
     hold: LogHold,
     log_reader: Option<weir_redo::Reader>,
     consistent: Option<Lsn>,
@@ -203,6 +209,8 @@ impl<W: Write> Backup<W> {
             there,
             from,
             log_at: from,
+            settled: source.log.settled().max(from),
+            old_log_read: 0,
             hold: held.log,
             log_reader: None,
             consistent: None,
@@ -260,11 +268,17 @@ impl<W: Write> Backup<W> {
             self.pages_read += pages.len() as u64;
             self.later.extend(unread);
         }
+        while source.log.settled().bytes_since(self.log_at) >= LOG_BYTES {
+            if !self.wait_for_turn(pages_of, pages_of, progress)? {
+                return Ok(false);
+            }
+        }
         Ok(progress(self.progress(pages_of, false)))
     }
 
-    /// Copies the log while it is not yet time to read more pages: that goes on whatever the pace,
-    /// since what is not copied is held. `false`: `progress` ended it.
+    /// Waits until it is time to read more pages, and copies a stretch of the log then. The log
+    /// that comes meanwhile is copied whatever the pace, since what is not copied is held. `false`:
+    /// `progress` ended it.
     fn wait_for_turn(
         &mut self,
         at: u32,
@@ -279,16 +293,35 @@ impl<W: Write> Backup<W> {
             if !progress(BackupProgress { pages, pages_of, bytes, follows: false }) {
                 return Ok(false);
             }
-            let settled = source.log.settled();
-            if settled.bytes_since(self.log_at.min(settled)) >= LOG_BYTES {
-                self.copy_log(settled)?;
+            let read_bytes = self.pages_read * source.pool.page_size() as u64 + self.old_log_read;
+            let pause = self.pace.pause_micros(&source, read_bytes);
+            self.keep_up(if pause == 0 { LOG_STEP_BYTES } else { 0 })?;
+            if pause == 0 {
+                return Ok(true);
             }
-            let read_bytes = self.pages_read * source.pool.page_size() as u64;
-            match self.pace.pause_micros(&source, read_bytes) {
-                0 => return Ok(true),
-                pause => source.clock.sleep_micros(pause.min(NAP_MICROS)),
-            }
+            source.clock.sleep_micros(pause.min(NAP_MICROS));
         }
+    }
+
+    /// Copies as much of the log as came since the last look, so that no more of it is held than
+    /// when the backup began, and `more` of what was there before: that may be a whole log, which
+    /// copied at once would take the disk from the work.
+    fn keep_up(&mut self, more: u64) -> Result<(), Error> {
+        let settled = self.source.log.settled();
+        let fresh = settled.bytes_since(self.settled);
+        let behind = settled.bytes_since(self.log_at);
+        if behind < LOG_BYTES || fresh + more < LOG_STEP_BYTES {
+            return Ok(());
+        }
+        let before = self.log_at;
+        self.copy_log(before.advanced(behind.min(fresh + more)))?;
+        if self.log_at == before {
+            // A group is longer than that.
+            self.copy_log(settled)?;
+        }
+        self.old_log_read += self.log_at.bytes_since(before).saturating_sub(fresh);
+        self.settled = settled;
+        Ok(())
     }
 
     fn progress(&self, pages: u32, follows: bool) -> BackupProgress {

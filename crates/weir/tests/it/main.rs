@@ -4,6 +4,7 @@ mod again;
 mod ahead;
 mod atomic_writes;
 mod backup;
+mod backup_log_pace;
 mod backup_resume;
 mod backup_resume_sealed;
 mod basics;
