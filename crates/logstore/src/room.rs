@@ -11,6 +11,21 @@ use crate::ids::{Place, UNIT};
 use crate::policy::{RoomBy, room_by};
 use crate::store::LogStore;
 
+/// Rounds of cleaning for one writer.
+const ROUNDS_MAX: usize = 4096;
+/// Waits of a millisecond for what other threads have under way.
+const WAITS_MAX: usize = 10_000;
+
+/// What a round of cleaning came to.
+enum CleanedSome {
+    /// More is free, or will be after further rounds.
+    Yes,
+    /// Nothing, but other threads have writes under way, which free what they take the place of.
+    Later,
+    /// There is nothing to clean.
+    No,
+}
+
 impl LogStore {
     /// Page writes that there is room for, as if none of them could be packed, beside what was
     /// reserved. A look without a lock.
@@ -76,8 +91,9 @@ impl LogStore {
     /// it are live, and cleans otherwise; dirty pages are copied, too, since their owner cannot be
     /// asked here.
     pub(crate) fn make_room(&self) -> Result<(), StoreError> {
-        // Victims that are nearly full gain little each; more rounds than this gain nothing.
-        let mut rounds = 0;
+        // Victims that are nearly full gain little each, and other threads take what is gained; more
+        // rounds than this gain nothing.
+        let (mut rounds, mut waits) = (0, 0);
         loop {
             rounds += 1;
             let reserve = self.core.reserve();
@@ -91,15 +107,25 @@ impl LogStore {
             if free > kept {
                 return Ok(());
             }
-            if pinned >= kept || free < kept && pinned > 0 {
-                self.checkpoint_map()?;
+            if (pinned >= kept || free < kept && pinned > 0) && self.checkpoint_for_room()? {
                 continue;
             }
             let victim = self.core.next_victim().map(|(_, live)| live);
             let by = room_by(live as f64 / units as f64, victim);
-            let may_clean = rounds <= 64 + 4 * count;
-            if by == RoomBy::Growing && self.grow_file(count)? || may_clean && self.clean_some()? {
+            if by == RoomBy::Growing && self.grow_file(count)? {
                 continue;
+            }
+            let cleaned = if rounds <= ROUNDS_MAX { self.clean_some()? } else { CleanedSome::No };
+            match cleaned {
+                CleanedSome::Yes => continue,
+                CleanedSome::Later if waits < WAITS_MAX => {
+                    waits += 1;
+                    rounds -= 1;
+                    let mut segments = self.core.segments.lock();
+                    self.core.published.wait_for(&mut segments, Duration::from_millis(1));
+                    continue;
+                }
+                CleanedSome::Later | CleanedSome::No => {}
             }
             if self.grow_file(count)? {
                 continue;
@@ -108,27 +134,32 @@ impl LogStore {
         }
     }
 
-    /// Cleans until a segment more is free, or something else may have become so; `false`: there is
-    /// nothing to clean.
-    fn clean_some(&self) -> Result<bool, StoreError> {
+    /// A map checkpoint, to free segments; `false`: there is no room for it.
+    fn checkpoint_for_room(&self) -> Result<bool, StoreError> {
+        match self.checkpoint_map() {
+            Ok(()) => Ok(true),
+            Err(StoreError::Full { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Cleans until a segment more is free, or something else may have become so. A page that another
+    /// thread is writing cannot be copied, and what it has just written elsewhere need not be:
+    /// neither says that there is nothing to clean.
+    fn clean_some(&self) -> Result<CleanedSome, StoreError> {
         let free = || self.core.segments.lock().free_count();
         let before = free();
         let cleaned = self.step_clean(self.core.segment_bytes, &NeverDirty)?;
         if free() > before || cleaned.copied > 0 || !cleaned.damaged.is_empty() {
-            return Ok(true);
-        }
-        if cleaned.busy > 0 {
-            // Another thread has a write of these pages under way, and will be done.
-            let mut segments = self.core.segments.lock();
-            self.core.published.wait_for(&mut segments, Duration::from_millis(1));
-            return Ok(true);
+            return Ok(CleanedSome::Yes);
         }
         // Free records, and leaves that only the root before this map names.
-        if !self.core.has_meta_to_free() {
-            return Ok(false);
+        if self.core.has_meta_to_free() && self.checkpoint_for_room()? && free() > before {
+            return Ok(CleanedSome::Yes);
         }
-        self.checkpoint_map()?;
-        Ok(free() > before)
+        let is_under_way = self.core.segments.lock().is_under_way();
+        let may_change = is_under_way || cleaned.busy > 0 || cleaned.victim.is_some();
+        Ok(if may_change { CleanedSome::Later } else { CleanedSome::No })
     }
 
     /// Whether the file could not be made larger when that was tried last: the disk has no room.

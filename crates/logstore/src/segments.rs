@@ -170,6 +170,11 @@ impl Segments {
         self.list.iter().take(segments).filter(|s| s.is_free()).count()
     }
 
+    /// Whether chunks have been begun that are not published, or pages are marked.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.unpublished.is_empty() || !self.busy.is_empty()
+    }
+
     /// Segments that the next map checkpoint makes free: closed ones of free records (R5).
     pub(crate) fn pinned_count(&self) -> usize {
         let is_pinned = |s: &&Segment| {

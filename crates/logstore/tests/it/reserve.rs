@@ -88,7 +88,10 @@ fn a_disk_that_is_full_at_every_growth_is_reported_and_nothing_is_lost() {
         let over: Arc<dyn Volume> = Arc::new(faulty.clone());
         let config = LogStoreConfig { pages: PAGES, ..config() };
         let store = LogStore::create(&over, DB, &config).expect("a store");
-        faulty.fail_nth("segments", OpKind::Grow, times, Fault::Full);
+        // By four segments, by two and by one.
+        for tried in 0..3 {
+            faulty.fail_nth("segments", OpKind::Grow, times + tried, Fault::Full);
+        }
         let mut dice = Rng::with_seed(times);
         let (mut bytes, mut refused) = (Vec::<Vec<u8>>::new(), 0);
         while bytes.len() < 3000 {
