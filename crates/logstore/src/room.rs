@@ -91,8 +91,8 @@ impl LogStore {
     /// it are live, and cleans otherwise; dirty pages are copied, too, since their owner cannot be
     /// asked here.
     pub(crate) fn make_room(&self) -> Result<(), StoreError> {
-        // Victims that are nearly full gain little each, and other threads take what is gained; more
-        // rounds than this gain nothing.
+        // Victims that are nearly full gain little each, and other threads take what is gained;
+        // more rounds than this gain nothing.
         let (mut rounds, mut waits) = (0, 0);
         loop {
             rounds += 1;
@@ -143,9 +143,9 @@ impl LogStore {
         }
     }
 
-    /// Cleans until a segment more is free, or something else may have become so. A page that another
-    /// thread is writing cannot be copied, and what it has just written elsewhere need not be:
-    /// neither says that there is nothing to clean.
+    /// Cleans until a segment more is free, or something else may have become so. A page that
+    /// another thread is writing cannot be copied, and what it has just written elsewhere need not
+    /// be: neither says that there is nothing to clean.
     fn clean_some(&self) -> Result<CleanedSome, StoreError> {
         let free = || self.core.segments.lock().free_count();
         let before = free();
