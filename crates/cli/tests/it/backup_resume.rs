@@ -18,9 +18,15 @@ fn requests(scratch: &Scratch) -> Vec<String> {
 
 /// Starts a backup that takes its time, and kills the command when so much is there.
 fn killed(scratch: &Scratch, to: &str, bytes: u64) {
+    killed_with(scratch, to, bytes, &[]);
+}
+
+/// As [`killed`], with further words of the command.
+fn killed_with(scratch: &Scratch, to: &str, bytes: u64, words: &[&str]) {
     let dir = scratch.text("db");
     let mut command = weir()
         .args(["backup", &dir, &scratch.text(to), "--rate", "4MiB"])
+        .args(words)
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -212,20 +218,9 @@ fn a_backup_of_an_encrypted_database_is_gone_on_with() {
         expect(code, &words)
     };
     let killed = |bytes: u64| {
-        let mut command = weir()
-            .args(["backup", &dir, &full, "--rate", "4MiB", "--key-file", &keys])
-            .args(part.exists().then_some("--resume"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let began = Instant::now();
-        while part.metadata().map_or(0, |m| m.len()) < bytes {
-            assert!(began.elapsed() < Duration::from_secs(60), "it takes too long");
-            assert!(command.try_wait().unwrap().is_none(), "it was faster");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        command.kill().unwrap();
-        command.wait().unwrap();
+        let mut words = vec!["--key-file", keys.as_str()];
+        words.extend(part.exists().then_some("--resume"));
+        killed_with(&scratch, "full", bytes, &words);
         let began = Instant::now();
         while scratch.path("db/backup.request").exists() {
             assert!(began.elapsed() < Duration::from_secs(20), "it takes too long");
