@@ -154,6 +154,7 @@ plugin-test: plugin
 	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/$(BACKUP_PROFILE)/weir
 	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/$(BACKUP_PROFILE)/weir
 	@plugin/mariadb/test/codec.sh target/plugin/ha_weir.so target/plugin/test/codec
+	@plugin/mariadb/test/codec_alter.sh target/plugin/ha_weir.so target/plugin/test/codec-alter target/$(BACKUP_PROFILE)/weir
 endif
 
 # ---- test -----------------------------------------------------------------------------------------

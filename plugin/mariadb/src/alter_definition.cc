@@ -1,5 +1,7 @@
 #include "alter_definition.h"
 
+#include <algorithm>
+
 #include "alter_columns.h"
 
 std::vector<ha_weir *> altered_parts(ha_weir *own, const Alter_inplace_info *info)
@@ -11,6 +13,12 @@ std::vector<ha_weir *> altered_parts(ha_weir *own, const Alter_inplace_info *inf
   else
     parts.push_back(own);
   return parts;
+}
+
+size_t place_of(ha_weir *own, const Alter_inplace_info *info)
+{
+  std::vector<ha_weir *> parts= altered_parts(own, info);
+  return std::find(parts.begin(), parts.end(), own) - parts.begin();
 }
 
 const KEY *find_key(const TABLE *table, const char *name)

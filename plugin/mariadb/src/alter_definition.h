@@ -42,6 +42,8 @@ inline bool rewrites(const Alter_inplace_info *info)
 
 // All that are altered as one: the partitions of a table, or the table itself.
 std::vector<ha_weir *> altered_parts(ha_weir *own, const Alter_inplace_info *info);
+// The place of one among them: of partitions, the one that it has in the table.
+size_t place_of(ha_weir *own, const Alter_inplace_info *info);
 
 const KEY *find_key(const TABLE *table, const char *name);
 std::vector<const KEY *> added_keys(const TABLE *altered, const Alter_inplace_info *info);

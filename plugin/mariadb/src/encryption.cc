@@ -2,6 +2,7 @@
 // before any storage engine.
 #include "encryption.h"
 
+#include <create_options.h>
 #include <mysql/service_encryption.h>
 
 // The server's own object: through a plugin's copy of the service, the loader would have to find that.
@@ -38,18 +39,58 @@ int32_t key_of(void *, uint32_t key_id, uint32_t version, uint8_t *key, size_t *
   return 0;
 }
 
-} // namespace
+const char *const CODECS[]= {"", "none", "lz4", "zstd"};
 
-const char *weir_codec_asked(const ha_table_option_struct *options)
+const char *codec_of(const ha_table_option_struct *options)
 {
-  static const char *const names[]= {"", "none", "lz4", "zstd"};
-  return names[options && options->codec < 4 ? options->codec : 0];
+  return CODECS[options && options->codec < array_elements(CODECS) ? options->codec : 0];
 }
 
-const char *weir_new_codec(const ha_table_option_struct *now, const ha_table_option_struct *then)
+// What a partition says of its own codec; NULL: nothing.
+const char *codec_in(const engine_option_value *option)
 {
-  const char *codec= weir_codec_asked(then);
-  return strcmp(codec, weir_codec_asked(now)) ? codec : nullptr;
+  const char *said= nullptr;
+  for (; option; option= option->next)
+    if (same_name(option->name.str, "codec"))
+    {
+      said= CODECS[0];
+      for (const char *codec : CODECS)
+        if (option->value.str && same_name(option->value.str, codec))
+          said= codec;
+    }
+  return said;
+}
+
+// What the partition of a table at this place asks for. What is said of a partition goes for its subpartitions. The server has the
+// parsed options of each, too, but of subpartitions only where they are made.
+const char *codec_at(const TABLE *table, size_t place)
+{
+  const char *said= nullptr;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_info *whole= table->part_info)
+  {
+    size_t each= whole->is_sub_partitioned() ? whole->num_subparts : 1;
+    List_iterator_fast<partition_element> parts(whole->partitions);
+    partition_element *part= parts++;
+    for (; part && place >= each; place-= each)
+      part= parts++;
+    if (part)
+      said= codec_in(part->option_list);
+  }
+#endif
+  return said ? said : codec_of(table->s->option_struct);
+}
+
+} // namespace
+
+// Of a partition the server says them in the form while it makes it.
+const char *weir_codec_asked(const TABLE *form) { return codec_of(form->s->option_struct); }
+
+const char *weir_new_codec(const TABLE *now, const TABLE *then, size_t place)
+{
+  if (!strcmp(codec_of(now->s->option_struct), codec_of(then->s->option_struct)))
+    return nullptr;
+  return codec_at(then, place);
 }
 
 const weir_key_provider weir_server_keys= {nullptr, newest_version, key_of};

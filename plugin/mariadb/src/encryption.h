@@ -9,10 +9,12 @@
 // refuses what is not so.
 extern ha_create_table_option weir_table_options[];
 
-// The name of the codec by which a table asks for its pages to be packed (CODEC); empty: as the engine chooses.
-const char *weir_codec_asked(const ha_table_option_struct *options);
-// The one that ALTER gives a table in place of another; NULL: it keeps its own.
-const char *weir_new_codec(const ha_table_option_struct *now, const ha_table_option_struct *then);
+// The name of the codec by which a table that is made, or a partition of one, asks for its pages to be packed (CODEC); empty: as the
+// engine chooses.
+const char *weir_codec_asked(const TABLE *form);
+// The one that ALTER gives a table in place of another, or its partition at this place; NULL: it keeps its own. A partition that has
+// a codec of its own keeps that.
+const char *weir_new_codec(const TABLE *now, const TABLE *then, size_t place);
 
 // Where the keys of the engine's files come from.
 extern const weir_key_provider weir_server_keys;

@@ -270,7 +270,7 @@ private:
   void give_up_copy();
   bool announce_indexes(TABLE *altered, const Alter_inplace_info *info);
   bool fill_indexes(TABLE *altered, Alter_inplace_info *info);
-  bool announce_rewrite(TABLE *altered);
+  bool announce_rewrite(TABLE *altered, const Alter_inplace_info *info);
   bool fill_rewrite(TABLE *altered, const Alter_inplace_info *info);
   bool commit_rewrite(const std::vector<ha_weir *> &parts, TABLE *altered, const Alter_inplace_info *info);
   bool fail_rewrite(weir_code code, TABLE *altered, int32_t duplicate);
@@ -458,5 +458,7 @@ private:
 
 // Warns of options of the statement's that InnoDB goes by and Weir does not.
 void warn_of_options(THD *thd, const HA_CREATE_INFO *info);
+// Whether a table or a partition asks for another encryption than all have; the error says so.
+bool refuse_encryption(THD *thd, const engine_option_value *option);
 
 #endif

@@ -73,7 +73,7 @@ int ha_weir::begin_numbers_at(ulonglong value)
 bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
   if (rewrites(info))
-    return announce_rewrite(altered);
+    return announce_rewrite(altered, info);
   return info->handler_flags & ALTER_COLUMN_NOT_NULLABLE ? watch_nulls(info) : announce_indexes(altered, info);
 }
 
@@ -118,7 +118,7 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
         my_error(WARN_DATA_TRUNCATED, MYF(0), not_null_columns(table, info->alter_info)[0]->field_name.str, 1UL);
         return true;
       }
-  const char *codec= weir_new_codec(table->s->option_struct, altered->s->option_struct);
+  const char *codec= weir_new_codec(table, altered, 0);
   bool failed= rewrites(info) ? commit_rewrite(parts, altered, info)
                : of_names     ? (codec || (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY))) &&
                               commit_change_of_names(altered, info)

@@ -116,6 +116,8 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
     return HA_ALTER_ERROR;
   if (!is_partition())
     warn_of_options(ha_thd(), info->create_info);
+  if (refuse_encryption(ha_thd(), info->create_info->option_list))
+    return HA_ALTER_ERROR;
   Altered_part *part= new (ha_thd()->mem_root) Altered_part(this);
   info->handler_ctx= part;
   if (!part)
@@ -185,6 +187,9 @@ enum_alter_inplace_result ha_weir::check_without_rewrite(TABLE *altered, Alter_i
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     wanted&= ~(COLUMNS | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION);
   }
+  // The engine's own options (CODEC) are no fields of the server's, and come with the definition.
+  if (!info->create_info->used_fields)
+    wanted&= ~ALTER_CHANGE_CREATE_OPTION;
   if ((wanted & ~(ADDS | DROPS | HARMLESS)) || (info->handler_flags & NULLS))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->ignore || !keeps_primary(table, altered))

@@ -141,7 +141,7 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
   }
   if (drop_leftovers())
     return true;
-  weir_bytes codec= bytes_of(weir_new_codec(table->s->option_struct, altered->s->option_struct));
+  weir_bytes codec= bytes_of(weir_new_codec(table, altered, place_of(this, info)));
   return fails_to_change(
       [&]() { return weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), codec, 0); });
 }
@@ -202,7 +202,7 @@ bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered
     for (ha_weir *part : parts)
     {
       then.push_back(altered_definition(part->definition(), part->m_name, table, altered, info));
-      redefinitions.add(part->m_name, then.back(), &renamed, weir_new_codec(table->s->option_struct, altered->s->option_struct));
+      redefinitions.add(part->m_name, then.back(), &renamed, weir_new_codec(table, altered, then.size() - 1));
     }
     // What an ALTER that failed may have left half filled must not come into use with a drop.
     code= WEIR_OK;

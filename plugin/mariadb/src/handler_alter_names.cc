@@ -1,7 +1,6 @@
 // Names that change, foreign keys that go and columns that come, go and move, by definitions alone.
 #include "ha_weir.h"
 
-#include <algorithm>
 #include <map>
 
 #include "alter_definition.h"
@@ -37,13 +36,16 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
           rename_columns(names, &key.parent_columns);
     }
     std::vector<weir_new_name> renamed= renamed_indexes(table, info);
-    auto is_own= [&](const std::string &name) {
-      return std::any_of(parts.begin(), parts.end(), [&](ha_weir *part) { return part->m_name == name; });
-    };
+    std::map<std::string, const char *> codecs;
+    for (size_t place= 0; place < parts.size(); place++)
+      codecs[parts[place]->m_name]= weir_new_codec(table, altered, place);
     Redefinitions redefinitions;
     for (const std::pair<const std::string, Table_definition> &one : changed)
-      redefinitions.add(one.first, one.second, is_own(one.first) ? &renamed : nullptr,
-                        is_own(one.first) ? weir_new_codec(table->s->option_struct, altered->s->option_struct) : nullptr);
+    {
+      auto own= codecs.find(one.first);
+      bool is_own= own != codecs.end();
+      redefinitions.add(one.first, one.second, is_own ? &renamed : nullptr, is_own ? own->second : nullptr);
+    }
     code= info->handler_flags & NULLS
               ? weir_table_redefine_anew(weir_database, redefinitions.data(), redefinitions.size(), 0)
               : weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());

@@ -167,7 +167,7 @@ int ha_weir::decode_for_rewrite(uchar *record, weir_bytes key, weir_bytes row)
   return decode(record, key.data, key.len, row.data, row.len);
 }
 
-bool ha_weir::announce_rewrite(TABLE *altered)
+bool ha_weir::announce_rewrite(TABLE *altered, const Alter_inplace_info *info)
 {
   std::vector<weir_index> indexes;
   for (const KEY *key : keys_besides_primary(altered))
@@ -181,7 +181,7 @@ bool ha_weir::announce_rewrite(TABLE *altered)
   }
   if (drop_leftovers())
     return true;
-  weir_bytes codec= bytes_of(weir_new_codec(table->s->option_struct, altered->s->option_struct));
+  weir_bytes codec= bytes_of(weir_new_codec(table, altered, place_of(this, info)));
   return fails_to_change(
       [&]() { return weir_table_announce_rewrite(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), codec, 0); });
 }
@@ -225,7 +225,7 @@ bool ha_weir::commit_rewrite(const std::vector<ha_weir *> &parts, TABLE *altered
     for (ha_weir *part : parts)
     {
       then.push_back(definition_anew(part->definition(), part->m_name, altered, info));
-      redefinitions.add(part->m_name, then.back(), nullptr, weir_new_codec(table->s->option_struct, altered->s->option_struct));
+      redefinitions.add(part->m_name, then.back(), nullptr, weir_new_codec(table, altered, then.size() - 1));
       makers.parts.emplace_back(new Row_maker(part, table, altered, info->alter_info, then.back()));
     }
     code= weir_table_finish_rewrite(weir_database, redefinitions.data(), redefinitions.size(), make_row, &makers, &duplicate, 0);

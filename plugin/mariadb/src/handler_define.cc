@@ -135,12 +135,12 @@ bool is_off(const engine_option_value *option)
   return false;
 }
 
-// A table that is altered brings with it what it was made with, which no statement has asked for now: that is warned of. But
-// a user that asks for rows to be encrypted must not find them in the clear, however the table came to that.
-bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
+} // namespace
+
+// A user that asks for rows to be encrypted must not find them in the clear, however the table came to that.
+bool refuse_encryption(THD *thd, const engine_option_value *option)
 {
-  bool strict= thd->is_strict_mode(), made= thd_sql_command(thd) == SQLCOM_CREATE_TABLE;
-  for (const engine_option_value *option= info->option_list; option; option= option->next)
+  for (; option; option= option->next)
   {
     if (is_off(option))
       continue;
@@ -151,10 +151,24 @@ bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
         strtoul(std::string(option->value.str, option->value.length).c_str(), nullptr, 10) != weir_encryption_key_id() &&
         refuse_option(thd, "ENCRYPTION_KEY_ID", "one key encrypts all of its files (weir_encryption_key_id)", true))
       return true;
-    if (is_option(option, "page_compressed") &&
+  }
+  return false;
+}
+
+namespace
+{
+
+// A table that is altered brings with it what it was made with, which no statement has asked for now: that is warned of.
+bool refuse_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info)
+{
+  bool strict= thd->is_strict_mode(), made= thd_sql_command(thd) == SQLCOM_CREATE_TABLE;
+  // What a partition asks for by itself is in the form alone.
+  if (refuse_encryption(thd, info->option_list) || refuse_encryption(thd, form->s->option_list))
+    return true;
+  for (const engine_option_value *option= info->option_list; option; option= option->next)
+    if (!is_off(option) && is_option(option, "page_compressed") &&
         refuse_option(thd, "PAGE_COMPRESSED", "its pages are not compressed", strict && made))
       return true;
-  }
   if ((info->row_type == ROW_TYPE_COMPRESSED || info->key_block_size) &&
       refuse_option(thd, info->row_type == ROW_TYPE_COMPRESSED ? "ROW_FORMAT=COMPRESSED" : "KEY_BLOCK_SIZE",
                     "its pages are not compressed",
@@ -225,7 +239,7 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
   // ALTER has its copy under another name. Partitions, one by one, have no part in foreign keys.
-  if (refuse_options(thd, info))
+  if (refuse_options(thd, form, info))
     return HA_WRONG_CREATE_OPTION;
   bool copies= is_intermediate_name(table) && !is_temporary_name(table) && !is_partition_name(table);
   std::string in_the_end= copies ? table_name_of(form->s->db, form->s->table_name) : table;
@@ -267,7 +281,7 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     index.definition= is_fulltext(key) ? bytes_of(words) : is_spatial(key) ? bytes_of(cells) : bytes_of(nullptr, 0);
     indexes.push_back(index);
   }
-  std::string definition= defined.encode(), codec= weir_codec_asked(info->option_struct);
+  std::string definition= defined.encode(), codec= weir_codec_asked(form);
   weir_code code= weir_table_create(weir_database, bytes_of(table), bytes_of(definition), indexes.data(),
                                     indexes.size(), bytes_of(codec));
   if (code != WEIR_OK)
