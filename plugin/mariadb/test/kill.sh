@@ -15,12 +15,12 @@ work() { # worker round
 	for ((n = base + 1; n <= base + 100000; n++)); do
 		from=$((RANDOM % 50)) to=$((50 + RANDOM % 50))
 		echo "BEGIN; INSERT INTO t(w,n,s,b) VALUES ($1,$n,'s$((n % 97))',REPEAT('b',$((RANDOM % 20000))));"
-		echo "INSERT INTO d(w,n,words) VALUES ($1,$n,'common worker$1 number$n rest$((n % 97))');"
+		echo "INSERT INTO d(w,n,words,g) VALUES ($1,$n,'common worker$1 number$n rest$((n % 97))',POINT($((n % 1000)),$1));"
 		echo "INSERT INTO p VALUES ($1,$n); INSERT INTO c VALUES ($1,$n,1),($1,$n,2);"
 		echo "UPDATE accounts SET v=v-1 WHERE id=$from; UPDATE accounts SET v=v+1 WHERE id=$to; COMMIT;"
 		echo "SELECT n FROM t WHERE w=$1 AND n=$n; INSERT INTO q VALUES (NEXT VALUE FOR s,$1,$n);"
 		[ $((n % 3)) != 0 ] || echo "DELETE FROM p WHERE w=$1 AND n=$((n - 1)); UPDATE p SET n=-n WHERE w=$1 AND n=$((n - 2));"
-		[ $((n % 5)) != 0 ] || echo "DELETE FROM d WHERE w=$1 AND n=$((n - 3)); UPDATE d SET words=CONCAT('changed ', words) WHERE w=$1 AND n=$((n - 1));"
+		[ $((n % 5)) != 0 ] || echo "DELETE FROM d WHERE w=$1 AND n=$((n - 3)); UPDATE d SET words=CONCAT('changed ', words), g=POINT(-1-n%1000,w) WHERE w=$1 AND n=$((n - 1));"
 		[ $((n % 7)) != 0 ] || echo "DELETE FROM t WHERE w=$1 AND n=$((n - 5)); UPDATE t SET s='changed' WHERE w=$1 AND n=$((n - 3));"
 	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
 }
@@ -30,10 +30,13 @@ number() { # client
 	yes 'SELECT NEXT VALUE FOR few;' | head -n 100000 | sql main work --unbuffered --force >"$directory/numbers.$1" 2>/dev/null || true
 }
 
+# All places between two x.
+window() { echo "ST_GeomFromText('POLYGON(($1 -1,$2 -1,$2 99,$1 99,$1 -1))')"; }
+
 start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
 sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, s VARCHAR(20), b MEDIUMBLOB, UNIQUE KEY(w,n), KEY(s)) ENGINE=Weir;
-	CREATE TABLE d (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, words TEXT, KEY(w,n), FULLTEXT KEY(words)) ENGINE=Weir;
+	CREATE TABLE d (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, words TEXT, g POINT NOT NULL, KEY(w,n), FULLTEXT KEY(words), SPATIAL KEY g (g)) ENGINE=Weir;
 	CREATE TABLE accounts (id INT PRIMARY KEY, v INT NOT NULL) ENGINE=Weir;
 	CREATE TABLE x (id INT PRIMARY KEY) ENGINE=Weir;
 	CREATE TABLE p (w INT, n INT, PRIMARY KEY(w,n)) ENGINE=Weir;
@@ -69,6 +72,8 @@ for round in $(seq "$rounds"); do
 	[ "$(sql main work -e 'SELECT COUNT(*)*2 FROM p')" = "$(sql main work -e 'SELECT COUNT(*) FROM c')" ] || die "round $round: a cascade went halfway"
 	[ "$(sql main work -e 'SELECT COUNT(*) FROM d')" = "$(sql main work -e "SELECT COUNT(*) FROM d WHERE MATCH (words) AGAINST ('common')")" ] || die "round $round: words of rows that are not there, or not of those that are"
 	[ "$(sql main work -e "SELECT COUNT(*) FROM d WHERE words LIKE 'changed%'")" = "$(sql main work -e "SELECT COUNT(*) FROM d WHERE MATCH (words) AGAINST ('+changed' IN BOOLEAN MODE)")" ] || die "round $round: words of rows as they were"
+	[ "$(sql main work -e 'SELECT COUNT(*), SUM(id) FROM d')" = "$(sql main work -e "SELECT COUNT(*), SUM(id) FROM d FORCE INDEX (g) WHERE MBRWithin(g, $(window -2000 2000))")" ] || die "round $round: places of rows that are not there, or not of those that are"
+	[ "$(sql main work -e "SELECT COUNT(*) FROM d WHERE words LIKE 'changed%'")" = "$(sql main work -e "SELECT COUNT(*) FROM d FORCE INDEX (g) WHERE MBRWithin(g, $(window -2000 0))")" ] || die "round $round: places of rows as they were"
 	bad=$(sql main work -e 'CHECK TABLE t, d, accounts, x, p, c, q' | grep -v OK || true)
 	[ -z "$bad" ] || die "round $round: $bad"
 	sql main -e 'XA RECOVER' | grep -q "round $round" || die "round $round: the prepared transaction is gone"

@@ -16,7 +16,7 @@ write() { # writer
 		[ -e "$directory/go" ] || break
 		id=$((RANDOM * 32768 % rows + RANDOM % rows))
 		echo "INSERT INTO t(w,a,b,c,u) VALUES ($1,$((RANDOM % 100)),CONCAT('b',$RANDOM),REPEAT('c',$((RANDOM % 300))),$1*100000000+$n);"
-		echo "UPDATE t SET a=a+1, b=IF(id%7=0,NULL,CONCAT(a,'x')) WHERE id BETWEEN $id AND $id+3; UPDATE t SET id=-id WHERE id=$((id + 9));"
+		echo "UPDATE t SET a=a+1, b=IF(id%7=0,NULL,CONCAT(a,'xx word')), g=POINT(a,7) WHERE id BETWEEN $id AND $id+3; UPDATE t SET id=-id WHERE id=$((id + 9));"
 		echo "BEGIN; DELETE FROM t WHERE id=$((id + 20)); UPDATE t SET c=CONCAT(c,'z') WHERE id=$((id + 5));"
 		echo "INSERT INTO p VALUES ($1*1000000+$n); INSERT INTO k(p,v) VALUES ($1*1000000+$n,$n); COMMIT; UPDATE p SET id=-id WHERE id=$1*1000000+$n;"
 		[ $((n % 9)) != 0 ] || echo "BEGIN; UPDATE t SET a=0 WHERE id BETWEEN $id AND $id+50; ROLLBACK;"
@@ -44,6 +44,17 @@ sound() {
 			SELECT COUNT(*), SUM(id), SUM(a), COUNT(b), SUM(LENGTH(c)) FROM t FORCE INDEX($index) WHERE ${index#i} IS NULL OR ${index#i}>=''; COMMIT" | uniq | wc -l)
 		[ "$all" = 1 ] || die "$1: index $index does not have the rows of the table"
 	done
+}
+# As many rows by their words and by their places as there are, of one snapshot.
+searched() {
+	local all
+	all=$(sql main work -e "START TRANSACTION WITH CONSISTENT SNAPSHOT;
+		SELECT COUNT(*), SUM(id) FROM t IGNORE INDEX (iw) WHERE b LIKE '% word';
+		SELECT COUNT(*), SUM(id) FROM t WHERE MATCH (b) AGAINST ('+word' IN BOOLEAN MODE);
+		SELECT COUNT(*), SUM(id) FROM t IGNORE INDEX (ig) WHERE ST_X(g)<49.5;
+		SELECT COUNT(*), SUM(id) FROM t FORCE INDEX (ig) WHERE MBRWithin(g, ST_GeomFromText('POLYGON((-1 -1,49.5 -1,49.5 99,-1 99,-1 -1))')); COMMIT")
+	[ "$(uniq <<<"$all" | wc -l)" = 2 ] || die "$1: the words or places of other rows: $all"
+	[ "$(sql main work -e 'CHECK TABLE t' | grep -c OK)" = 1 ] || die "$1: $(sql main work -e 'CHECK TABLE t')"
 }
 until_building() {
 	for _ in $(seq 500); do
@@ -86,7 +97,7 @@ end() {
 
 start main --skip-networking --log-bin=binlog --server-id=1 --binlog-format=ROW
 sql main -e "CREATE DATABASE work; USE work;
-	CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, w INT, a INT, b VARCHAR(40), c TEXT, u BIGINT, d INT AS (a*2) VIRTUAL, KEY(w)) ENGINE=Weir;
+	CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, w INT, a INT, b VARCHAR(40), c TEXT, u BIGINT, d INT AS (a*2) VIRTUAL, g POINT NOT NULL DEFAULT (POINT(1,1)), KEY(w)) ENGINE=Weir;
 	CREATE TABLE p (id INT PRIMARY KEY) ENGINE=Weir;
 	CREATE TABLE k (id INT AUTO_INCREMENT PRIMARY KEY, p INT, v INT, FOREIGN KEY (p) REFERENCES p(id) ON UPDATE CASCADE ON DELETE CASCADE) ENGINE=Weir;
 	INSERT INTO t(a,b,c,u) SELECT seq%97, CONCAT('b',seq), REPEAT('c',seq%300), seq FROM seq_1_to_$rows"
@@ -96,6 +107,9 @@ for round in 1 2; do
 	altered 'ALTER TABLE t ADD INDEX ia(a), ADD INDEX ib(b DESC,a), ADD UNIQUE KEY iu(u), ALGORITHM=NOCOPY, LOCK=NONE'
 	altered 'ALTER TABLE t ADD INDEX ic(c(7)), LOCK=NONE; ALTER TABLE k ADD INDEX iv(v,p), LOCK=NONE'
 	sound "round $round" ia ib ic iu
+	altered 'ALTER TABLE t ADD FULLTEXT KEY iw (b), ADD SPATIAL KEY ig (g), ALGORITHM=NOCOPY, LOCK=NONE'
+	searched "round $round"
+	sql main work -e 'ALTER TABLE t DROP INDEX iw, DROP INDEX ig, LOCK=NONE'
 	altered 'ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id,u), ALGORITHM=INPLACE, LOCK=NONE'
 	altered 'ALTER TABLE t FORCE, ADD INDEX id(d), ADD COLUMN e INT DEFAULT 3, ALGORITHM=INPLACE, LOCK=NONE; OPTIMIZE TABLE k'
 	sound "round $round, anew" ia ib ic iu id

@@ -25,7 +25,15 @@ my %types = (
     'DATETIME(3)' => sub { one('NULL', sprintf "'2020-01-%02d %02d:00:00.%03d'", 1 + rand 28, rand 24, rand 1000) },
     "ENUM('a','b','c')" => sub { one('NULL', "'a'", "'b'", "'c'") },
     'BIT(11)' => sub { one('NULL', int rand 2048) },
+    POINT => sub { 'POINT(' . coordinate() . ',' . coordinate() . ')' },
+    'VARCHAR(60)' => sub { one('NULL', "'" . join(' ', map { word() } 0 .. rand 5) . "'") },
 );
+
+# Of FULLTEXT and SPATIAL keys: words that meet often, places close by.
+sub word { one('wren', 'owls', 'crow', 'jays', 'wrens', 'Crow') }
+sub coordinate { one(0, 1, 2, 3, -1, 0.5, int(rand 200) - 100) }
+# Whether a transaction is open: then InnoDB does not find by words what it has written itself.
+my $open = 0;
 
 sub text {
     my ($max) = @_;
@@ -67,6 +75,7 @@ sub change_columns {
     }
     delete $_->{said} for @columns;
     print 'ALTER TABLE t ', join(', ', @what), ";\n" if @what;
+    $open = 0 if @what;
 }
 
 sub key_column {
@@ -82,9 +91,12 @@ sub create {
     $table++;
     print "DROP TABLE IF EXISTS t;\n";
     @columns = map { {name => "c$_", type => one(sort keys %types), null => maybe(0.15) ? ' NOT NULL' : ''} } 1 .. 2 + int rand 5;
+    $_->{type} = one('POINT', 'VARCHAR(60)') for grep { maybe(0.15) } @columns;
+    # A place is never NULL; it may have a SPATIAL key and no other.
+    $_->{null} = ' NOT NULL' for grep { $_->{type} eq 'POINT' } @columns;
     my @parts = map { "$_->{name} $_->{type}$_->{null}" } @columns;
     # The primary key: a number, columns, or none.
-    my @whole = grep { $_->{type} ne 'TEXT' } @columns;
+    my @whole = grep { $_->{type} ne 'TEXT' && $_->{type} ne 'POINT' } @columns;
     my $kind = one('auto', 'auto', 'columns', 'none');
     unshift @parts, 'id INT AUTO_INCREMENT PRIMARY KEY' if $kind eq 'auto';
     push @parts, 'PRIMARY KEY (' . join(',', map { $_->{kept} = 1; $_->{name} . (maybe(0.3) ? ' DESC' : '') } some(2, @whole)) . ')'
@@ -95,11 +107,36 @@ sub create {
     push @parts, 'KEY kv (v)' if $virtual && maybe(0.6);
     my $n = 0;
     for (1 .. int rand 4) {
-        my @in = some(3, @columns);
+        my @in = some(3, grep { $_->{type} ne 'POINT' } @columns);
         push @parts, one('KEY', 'KEY', 'UNIQUE KEY') . ' k' . ++$n . ' (' . join(',', map { key_column($_) } @in) . ')';
     }
+    for my $c (@columns) {
+        push @parts, searched($c) if maybe(0.7) && ($c->{type} eq 'POINT' || $c->{type} eq 'VARCHAR(60)');
+    }
     print "CREATE TABLE t (", join(', ', @parts), ") ENGINE=\@ENGINE\@;\n";
+    $open = 0;
 }
+
+# A key to search by.
+sub searched {
+    my ($c) = @_;
+    $c->{kept} = $c->{searched} = 1;
+    return $c->{type} eq 'POINT' ? "SPATIAL KEY s$c->{name} ($c->{name})" : "FULLTEXT KEY s$c->{name} ($c->{name})";
+}
+
+sub found {
+    my ($c) = @_;
+    if ($c->{type} eq 'POINT') {
+        my ($x, $y) = (int(rand 20) - 10, int(rand 20) - 10);
+        my ($u, $v) = ($x + 1 + int rand 30, $y + 1 + int rand 30);
+        return one('MBRWithin', 'MBRIntersects', 'MBRDisjoint', 'ST_Within') . "($c->{name}, ST_GeomFromText('POLYGON(($x $y,$u $y,$u $v,$x $v,$x $y))'))";
+    }
+    my $query = join ' ', map { one('', '+', '-') . word() } 0 .. rand 3;
+    return "MATCH ($c->{name}) AGAINST ('$query'" . one('', ' IN BOOLEAN MODE') . ')';
+}
+
+# What can be searched by a key now.
+sub searchable { grep { $_->{searched} && !($open && $_->{type} ne 'POINT') } @columns }
 
 sub some {
     my ($max, @from) = @_;
@@ -110,6 +147,8 @@ sub some {
 sub value { $types{$_[0]{type}}->() }
 
 sub condition {
+    my @searchable = searchable();
+    return found(one(@searchable)) if @searchable && maybe(0.3);
     my $c = one(@columns);
     my ($n, $v, $w) = ($c->{name}, value($c), value($c));
     return one("$n=$v", "$n<$v", "$n>=$v", "$n BETWEEN $v AND $w", "$n IS NULL", "$n IN ($v,$w)", "$n<=>$v", "$n<>$v",
@@ -197,10 +236,21 @@ for (1 .. $count) {
         my $ends = $c->{type} =~ /CHAR|TEXT/ ? "MIN($n)=MAX($n)" : "HEX(MIN($n)), HEX(MAX($n))";
         print "SELECT COUNT(*), COUNT(DISTINCT $n), $ends FROM t WHERE ", condition(), ";\n";
     }
-    elsif ($r < 0.9) { print one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a'), ";\n" }
+    elsif ($r < 0.9) {
+        my $what = one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a');
+        print "$what;\n";
+        $open = $what eq 'BEGIN' || $open && $what !~ /^(COMMIT|ROLLBACK)$/;
+    }
     elsif ($r < 0.92) { print "SELECT COUNT(*), COUNT(y.$_) FROM t x ", one('', 'LEFT '), "JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" for one(@columns)->{name} }
-    elsif ($r < 0.93) { print "ALTER TABLE t ADD KEY n$_ (", key_column(one(@columns)), ");\n" }
-    elsif ($r < 0.935) { print "TRUNCATE t;\n" }
+    elsif ($r < 0.93) {
+        my $c = one(@columns);
+        my $key = $c->{type} eq 'POINT' || $c->{type} eq 'VARCHAR(60)' && maybe(0.5) ? searched($c) : "KEY n$_ (" . key_column($c) . ')';
+        print "ALTER TABLE t ADD $key;\n";
+        $open = 0;
+    } elsif ($r < 0.935) {
+        print "TRUNCATE t;\n";
+        $open = 0;
+    }
     elsif ($r < 0.95) { change_columns() }
     elsif ($r < 0.96) { print "CHECK TABLE t;\n" }
     else { print 'SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\n" }
