@@ -113,15 +113,15 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize=vptr,alignment -fno-sanit
 sanitize: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/sanitize SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source \
 		EXTRA_CXXFLAGS="$(SANITIZE) -U_FORTIFY_SOURCE -O1" EXTRA_LDFLAGS="$(SANITIZE)" all
-	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup || true
-	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test target/plugin/peers
+	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test
 
 # Compiled on its own: no path of this machine may be in it.
 deb: plugin
 	@RUSTFLAGS="--remap-path-prefix=$(CURDIR)=weir --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
 		CARGO_TARGET_DIR=$(CURDIR)/target/deb/cargo \
-		$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/deb SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source all
-	@package=$$(plugin/mariadb/packaging/build.sh target/deb/ha_weir.so target/deb) && \
+		$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/deb SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source all && \
+		$(CARGO) build --release --locked --quiet --package weir-cli
+	@package=$$(plugin/mariadb/packaging/build.sh target/deb/ha_weir.so target/deb/cargo/release/weir target/deb) && \
 		plugin/mariadb/packaging/test.sh "$$package" target/deb/test && echo "$$package"
 
 # sysbench and MyRocks are fetched if missing; the limited disk is the kernel's doing and needs root.
@@ -152,6 +152,8 @@ plugin-test: plugin
 	@plugin/mariadb/test/force_recovery.sh target/plugin/ha_weir.so target/plugin/test/force-recovery
 	@$(CARGO) build --profile $(BACKUP_PROFILE) --locked --quiet --workspace --bin weir --target-dir target
 	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/$(BACKUP_PROFILE)/weir
+	@plugin/mariadb/test/whole_backup.sh target/plugin/ha_weir.so target/plugin/test/whole-backup target/$(BACKUP_PROFILE)/weir target/plugin/peers
+	@WEIR_STORE=LOG plugin/mariadb/test/whole_backup.sh target/plugin/ha_weir.so target/plugin/test/whole-backup target/$(BACKUP_PROFILE)/weir target/plugin/peers
 	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/$(BACKUP_PROFILE)/weir
 	@plugin/mariadb/test/codec.sh target/plugin/ha_weir.so target/plugin/test/codec
 	@plugin/mariadb/test/codec_alter.sh target/plugin/ha_weir.so target/plugin/test/codec-alter target/$(BACKUP_PROFILE)/weir

@@ -62,15 +62,15 @@ pub(crate) fn check(root: &Path) -> Result<usize> {
     Ok(graph.crates.len())
 }
 
-/// The notices of what is linked into one of our crates: names, licences, and the licences' texts
+/// The notices of what is linked into crates of ours: names, licences, and the licences' texts
 /// as the crates bring them.
 ///
 /// # Errors
 /// When there is no such crate of ours, or one of the others brings no text.
-pub(crate) fn notices(root: &Path, package: &str) -> Result<String> {
+pub(crate) fn notices(root: &Path, packages: &[&str]) -> Result<String> {
     let graph = Graph::read(root)?;
     let mut out = String::from("Other people's work that is linked into this program.\n");
-    for id in graph.linked_with(&[package])? {
+    for id in graph.linked_with(packages)? {
         let Some(found) = graph.crates.get(&id) else { continue };
         let Crate { name, version, licence, manifest, .. } = found;
         write!(out, "\n---- {name} {version}: {licence}\n")?;
@@ -222,11 +222,11 @@ mod tests {
     fn all_that_is_linked_may_be_and_brings_its_notice() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the tree");
         assert!(check(root).expect("all may be linked") > 20);
-        let notices = notices(root, "weir-capi").expect("notices");
+        let notices = notices(root, &["weir-capi"]).expect("notices");
         for part in ["---- parking_lot ", "---- libc ", "Permission is hereby granted"] {
             assert!(notices.contains(part), "{part}");
         }
         assert!(!notices.contains("---- weir"), "ours are not other people's");
-        assert!(super::notices(root, "none").is_err());
+        assert!(super::notices(root, &["none"]).is_err());
     }
 }

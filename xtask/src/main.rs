@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- \
                      tidy [DIRECTORY] | locks | benchmarks | \
-                     licences | notices PACKAGE | package [verify]";
+                     licences | notices PACKAGE... | package [verify]";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,8 +34,8 @@ fn main() -> Result<ExitCode> {
         }
         ["package"] => pack(false),
         ["package", "verify"] => pack(true),
-        ["notices", package] => {
-            print!("{}", licences::notices(root()?, package)?);
+        ["notices", ref packages @ ..] if !packages.is_empty() => {
+            print!("{}", licences::notices(root()?, packages)?);
             Ok(ExitCode::SUCCESS)
         }
         ["tidy", root] => tidy(Path::new(root)),

@@ -1,9 +1,10 @@
 //! A named pipe in a database's directory: what another process asked for goes through it.
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::owner::give_to_owner_of;
 use crate::sys;
 
 /// So much may be in a pipe, where the system allows it.
@@ -48,16 +49,25 @@ impl Write for PipeEnd {
 pub struct PipeStart(File);
 
 impl PipeStart {
-    /// Makes a pipe that only its owner may open.
+    /// Makes a pipe that only its owner may open, which is the owner of its directory if this
+    /// process may give it away.
     ///
     /// # Errors
     /// `AlreadyExists`; what the system reports.
     pub fn make(path: &Path) -> io::Result<PipeStart> {
         sys::make_pipe(path)?;
         let mut options = OpenOptions::new();
-        let opened =
-            options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
-        opened.map(PipeStart)
+        let file =
+            options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
+        let made = file.metadata()?;
+        // What the owner of the directory may have put in its place is not given away.
+        if !made.file_type().is_fifo() || made.nlink() != 1 {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no pipe of this process"));
+        }
+        if let Some(dir) = path.parent() {
+            give_to_owner_of(dir, &file)?;
+        }
+        Ok(PipeStart(file))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_base::{ALIGN, AlignedBuf, Clock};
-use weir_device::{BlockFile, Volume};
+use weir_device::{BlockFile, Volume, give_to_owner_of};
 
 /// It is said this often how far it has come.
 const PROGRESS_MICROS: u64 = 200_000;
@@ -80,6 +80,7 @@ impl Asked {
                 return Err(e);
             }
         };
+        give_to_owner_of(dir, &file)?;
         let mut bytes = format!("{text}{END}").into_bytes();
         bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
         file.write_all(&bytes)?;

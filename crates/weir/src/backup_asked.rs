@@ -13,7 +13,7 @@ use std::sync::Arc;
 use weir_backup::{Partial, Writer};
 use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, SystemClock};
 use weir_crypt::{Encryption, SealedReader, SealedWriter};
-use weir_device::{PipeEnd, PipeStart, Volume};
+use weir_device::{PipeEnd, PipeStart, Volume, give_to_owner_of};
 
 use crate::backup::{BackupBase, BackupOptions};
 use crate::backup_run::{Backup, Source};
@@ -272,10 +272,11 @@ impl AskedBackup {
         let part = dir.join(format!("{REQUEST_FILE}.part"));
         let mut there_bytes = None;
         if let (Some(there), Some(file)) = (there, &asked.there_file) {
-            there_bytes = Some(write_padded(file, there)?);
+            there_bytes = Some(write_padded(dir, file, there)?);
         }
         let text = Request { options: *options, there_bytes }.to_text();
-        write_padded(&part, text.into_bytes())?;
+        let _ = remove_file(&part);
+        write_padded(dir, &part, text.into_bytes())?;
         std::fs::rename(&part, &asked.request)?;
         Ok(asked)
     }
@@ -286,11 +287,13 @@ impl AskedBackup {
     }
 }
 
-/// Writes a file that only its owner may read, with zeros to whole blocks. Returns its length.
-fn write_padded(path: &Path, mut bytes: Vec<u8>) -> io::Result<u64> {
+/// Writes a new file that only the owner of the directory may read, with zeros to whole blocks.
+/// Returns its length.
+fn write_padded(dir: &Path, path: &Path, mut bytes: Vec<u8>) -> io::Result<u64> {
     bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+    give_to_owner_of(dir, &file)?;
     file.write_all(&bytes)?;
     Ok(bytes.len() as u64)
 }

@@ -1,13 +1,13 @@
 #!/bin/bash
 # A Debian package of the plugin for the very version of the server that it was built for.
-#   build.sh PLUGIN OUT          prints the package's path
+#   build.sh PLUGIN WEIR OUT     prints the package's path; WEIR: the command weir, which weir-backup needs
 # A plugin of another point release is refused by the server: so the package depends on exactly one, and apt keeps back
 # an upgrade of the server until there is a package for it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-plugin=$1
-mkdir -p "$2"
-out=$(cd "$2" && pwd)
+plugin=$1 weir=$2
+mkdir -p "$3"
+out=$(cd "$3" && pwd)
 root=$(cd "$here/../../.." && pwd)
 server=$(dpkg-query -W -f='${Version}' mariadb-server-core)
 architecture=$(dpkg --print-architecture)
@@ -20,6 +20,8 @@ install -D -m 644 "$plugin" "$tree/usr/lib/mysql/plugin/ha_weir.so"
 # Half the archive's weight is for debuggers.
 strip --strip-unneeded "$tree/usr/lib/mysql/plugin/ha_weir.so"
 install -D -m 755 "$here/../tools/weir-backup" "$tree/usr/bin/weir-backup"
+install -D -m 755 "$weir" "$tree/usr/bin/weir"
+strip --strip-unneeded "$tree/usr/bin/weir"
 install -D -m 644 "$here/weir.cnf" "$tree/etc/mysql/mariadb.conf.d/weir.cnf"
 doc=$tree/usr/share/doc/mariadb-plugin-weir
 install -D -m 644 "$here/../README.md" "$doc/README.md"
@@ -30,11 +32,11 @@ done
 	echo "The plugin's own files: GPL-2.0; the server's headers that it includes are GPL-2.0."
 	echo "On Debian systems the text is in /usr/share/common-licenses/GPL-2."
 	echo
-	echo "The engine that is linked into it: MIT or Apache-2.0, at your choice. MIT:"
+	echo "The engine that is linked into it, and the command weir: MIT or Apache-2.0, at your choice. MIT:"
 	echo
 	cat "$root/LICENSE-MIT"
 	echo
-	cargo run --quiet --locked --manifest-path "$root/Cargo.toml" --package xtask -- notices weir-capi
+	cargo run --quiet --locked --manifest-path "$root/Cargo.toml" --package xtask -- notices weir-capi weir-cli
 } >"$doc/copyright"
 {
 	echo "mariadb-plugin-weir ($version) unstable; urgency=medium"
@@ -47,7 +49,7 @@ gzip -9n "$doc/README.md"
 chmod 644 "$doc"/*
 # What the loader will look for, as Debian's own packages find it.
 needs=$(cd "$tree" && mkdir -p debian && : >debian/control && dpkg-shlibdeps -O --ignore-missing-info \
-	-eusr/lib/mysql/plugin/ha_weir.so 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+	-eusr/lib/mysql/plugin/ha_weir.so -eusr/bin/weir 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 rm -rf "$tree/debian"
 mkdir -p "$tree/DEBIAN"
 echo /etc/mysql/mariadb.conf.d/weir.cnf >"$tree/DEBIAN/conffiles"

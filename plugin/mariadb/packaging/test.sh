@@ -10,7 +10,7 @@ directory=$(cd "$directory" && pwd)
 die() { echo "package: $*"; exit 1; }
 server=$(dpkg-query -W -f='${Version}' mariadb-server-core)
 listed=$(dpkg-deb -c "$package")
-for file in usr/lib/mysql/plugin/ha_weir.so usr/bin/weir-backup etc/mysql/mariadb.conf.d/weir.cnf \
+for file in usr/lib/mysql/plugin/ha_weir.so usr/bin/weir-backup usr/bin/weir etc/mysql/mariadb.conf.d/weir.cnf \
 	usr/share/doc/mariadb-plugin-weir/copyright usr/share/doc/mariadb-plugin-weir/changelog.Debian.gz; do
 	grep -q "root/root .* \./$file\$" <<<"$listed" || die "no $file that is root's"
 done
@@ -59,5 +59,6 @@ for _ in $(seq 200); do mariadb-admin --no-defaults -uroot -S "$socket" ping >/d
 found=$(mariadb --no-defaults -uroot -S "$socket" -N -e "CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=Weir;
 	INSERT INTO d.t VALUES (1); SELECT engine FROM information_schema.tables WHERE table_schema='d'") || die "$(tail "$directory/server.log")"
 [ "$found" = Weir ] || die "the table's engine is $found"
+[ "$("$root/usr/bin/weir" check "$data/#weir" | tail -n 1)" = sound ] || die "the command weir does not fit the plugin"
 mariadb --no-defaults -uroot -S "$socket" -e "UNINSTALL SONAME 'ha_weir'" 2>/dev/null && die "the engine can be taken away"
 echo "package: $(basename "$package") installs for $server alone, and the server has the engine"

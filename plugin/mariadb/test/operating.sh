@@ -1,10 +1,9 @@
 #!/bin/bash
-# What the operators of a server use: tables of the information schema, status, metrics, a copy, a backup under load
-# that is restored and compared.
-#   operating.sh PLUGIN DIRECTORY [PEERS]      PEERS: where tools/peers.sh has unpacked mariadb-backup
+# What the operators of a server use: tables of the information schema, status, metrics, a copy.
+#   operating.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-plugin=$1 directory=$2 peers=${3:-/nowhere}
+plugin=$1 directory=$2
 . "$here/servers.sh"
 port=$((30000 + RANDOM % 10000))
 schema="--plugin-load-add=ha_weir --weir-metrics-address=:$port"
@@ -92,11 +91,32 @@ sql main -e "XA ROLLBACK 'one'"
 sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'"
 some "$(ls "$directory/copy")" "the copy"
 sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'" 2>/dev/null && die "a copy over a copy"
+# What a session's transaction sees, whatever was committed since, and not what is prepared.
+rows=$(sql main work -e "SELECT COUNT(*), SUM(a) FROM t")
+mkfifo "$directory/seen.in"
+sql main work --unbuffered <"$directory/seen.in" >"$directory/out" 2>&1 &
+seer=$!
+exec 7>"$directory/seen.in"
+echo "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT 'seen';" >&7
+for _ in $(seq 100); do [ -s "$directory/out" ] && break; sleep 0.1; done
+sql main work -e "INSERT INTO t VALUES (200000, 5, 'later'); XA START 'one'; INSERT INTO t VALUES (200001, 5, ''); XA END 'one'; XA PREPARE 'one'"
+echo "SET GLOBAL weir_create_checkpoint='$directory/seen'; ROLLBACK;" >&7
+exec 7>&-
+wait $seer
+sql main work -e "XA ROLLBACK 'one'; DELETE FROM t WHERE id=200000"
 sql main -e "CREATE USER copier@localhost; GRANT SUPER ON *.* TO copier@localhost"
 mariadb --no-defaults -ucopier -S "$sockets/main" -e "SET GLOBAL weir_create_checkpoint='$directory/copy2'" 2>"$directory/out" && die "a copy without FILE"
 grep -q "ERROR 1227.*FILE" "$directory/out" || die "a copy without FILE: $(cat "$directory/out")"
 sql main -e "GRANT FILE ON *.* TO copier@localhost"
 mariadb --no-defaults -ucopier -S "$sockets/main" -e "SET GLOBAL weir_create_checkpoint='$directory/copy2'" || die "no copy with FILE"
+
+cp -a "$directory/main" "$directory/copied"
+rm -rf "$directory/copied/#weir" "$directory/copied"/binlog.*
+mv "$directory/seen" "$directory/copied/#weir"
+start copied --skip-networking
+is "$(sql copied work -e "SELECT COUNT(*), SUM(a) FROM t")" "$rows" "a copy of what a transaction saw"
+is "$(sql copied -e "XA RECOVER")" "" "prepared in a copy"
+slay $server
 
 # ---- a page that is lost: the error log says so, once, and a metric counts; the rest can be read
 start lost --skip-networking --secure-file-priv="$directory/lost"
@@ -118,40 +138,3 @@ is "$(grep -c "Weir: page 100 in 'pages' at byte 819200 is damaged" "$directory/
 is "$(sql lost -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_halted_engines'")" 0 "halted engines"
 slay $server
 echo "operating: numbers, transactions, locks, checkpoint, metrics and a copy are as they should be"
-
-# ---- a backup under load
-export WEIR_BACKUP_TOOL=mariadb-backup
-command -v mariadb-backup >/dev/null || WEIR_BACKUP_TOOL=$peers/usr/bin/mariadb-backup
-[ -x "$(command -v "$WEIR_BACKUP_TOOL")" ] || { echo "operating: no mariadb-backup: the backup is not tried"; exit 0; }
-# In each transaction one row more of both engines: a backup of two moments would show.
-write() { # worker
-	local n
-	for n in $(seq 100000); do
-		n=$((n + 100000 * $1))
-		echo "BEGIN; INSERT INTO t VALUES ($((n + 1000000)), $n, 's'); UPDATE i SET v=v+1 WHERE id=$1; COMMIT;"
-	done 2>/dev/null | sql main work >/dev/null 2>&1 || true
-}
-write 1 &
-write 2 &
-sleep 1
-"$here/../tools/weir-backup" "$sockets/main" "$directory/main" "$directory/restored" || die "no backup"
-sleep 0.5
-slay $(cat "$directory/main/my.pid")
-start restored --skip-networking --log-bin=binlog --server-id=2
-checked=$(sql restored -e "CHECK TABLE work.t, work.i" | grep -v OK || true)
-is "$checked" "" "CHECK TABLE of what was restored"
-is "$(sql restored work -e "SELECT (SELECT COUNT(*) FROM t WHERE id > 1000000) - (SELECT SUM(v) FROM i)")" 0 "rows of both engines"
-[ "$(sql restored work -e "SELECT SUM(v) > 0 FROM i")" = 1 ] || die "nothing was written meanwhile"
-# The position is that of the rows: the server that was killed, with its log up to there replayed elsewhere, has them too.
-sql restored work -e "SELECT * FROM t ORDER BY id" | md5sum >"$directory/ours"
-position=$(head -n 1 "$directory/restored/weir-backup-position")
-start replayed --skip-networking --server-id=3
-mapfile -t logs < <(cd "$directory/main" && ls binlog.0* | sort)
-last=$(cut -f 1 <<<"$position")
-while [ "${logs[-1]}" != "$last" ]; do unset 'logs[-1]'; done
-(cd "$directory/main" && mariadb-binlog --no-defaults --stop-position="$(cut -f 2 <<<"$position")" "${logs[@]}") | sql replayed || die "the log cannot be replayed"
-sql replayed work -e "SELECT * FROM t ORDER BY id" | md5sum >"$directory/theirs"
-cmp -s "$directory/ours" "$directory/theirs" || die "what was restored is not what the log says"
-is "$(sql restored work -e "SELECT * FROM i")" "$(sql replayed work -e "SELECT * FROM i")" "InnoDB's rows"
-sql restored work -e "INSERT INTO t VALUES (-1, 1, 'it goes on')"
-echo "operating: a backup under load, restored, is what the binary log says: $(sql restored work -e 'SELECT COUNT(*) FROM t') rows"

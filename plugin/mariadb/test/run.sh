@@ -39,7 +39,7 @@ done
 "$here/shared_sync.sh" "$plugin" "$work/shared-sync"
 "$here/groups.sh" "$plugin" "$work/groups"
 "$here/late.sh" "$plugin" "$work/late"
-"$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
+"$here/operating.sh" "$plugin" "$work/operating"
 "$here/convert.sh" "$plugin" "$work/convert"
 "$here/export.sh" "$plugin" "$work/export" "$rounds"
 "$here/online.sh" "$plugin" "$work/online"

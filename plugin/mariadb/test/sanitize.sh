@@ -1,10 +1,10 @@
 #!/bin/bash
 # The plugin's C++ under the address and undefined-behaviour sanitizers: the SQL scripts, the sessions, random statements,
 # the operating test, the walk from InnoDB and back, indexes added beside writers, and the binary log's groups. The server itself and the engine's Rust are as always.
-#   sanitize.sh BUILD DIRECTORY [PEERS]
+#   sanitize.sh BUILD DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-build=$1 directory=$2 peers=${3:-/nowhere}
+build=$1 directory=$2
 plugin=$build/ha_weir.so
 rm -rf "$directory"
 mkdir -p "$directory"
@@ -21,7 +21,7 @@ done
 "$here/../tools/server.sh" "$plugin" "$directory/sql" --run "$here/sql.sh $directory/out && $here/sessions.sh $directory/sessions-out && \
 	$here/sql.sh $directory/random-out $directory/random-*.sql && $here/random_sessions.sh $directory/random-sessions-out 30" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
-"$here/operating.sh" "$plugin" "$directory/operating" "$peers"
+"$here/operating.sh" "$plugin" "$directory/operating"
 "$here/convert.sh" "$plugin" "$directory/convert"
 "$here/online.sh" "$plugin" "$directory/online"
 "$here/groups.sh" "$plugin" "$directory/groups"
