@@ -186,7 +186,7 @@ impl LogStore {
         Ok(Self::of(reader, root, segments, map, places))
     }
 
-    fn of(
+    pub(crate) fn of(
         reader: Reader,
         root: RootFile,
         segments: Segments,

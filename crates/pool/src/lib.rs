@@ -47,7 +47,7 @@ pub use error::PoolError;
 pub use guard::{Exclusive, Optimistic, PageToken};
 pub use in_flight::Cause;
 pub use in_place::{IN_PLACE_FILE, InPlaceStore};
-pub use log_structured::LogStructuredStore;
+pub use log_structured::{LogStructuredStore, RebuiltStore};
 pub use neighbours::Neighbours;
 pub use pending_list::PageRedo;
 pub use pool::{PageUse, Pool, PoolConfig, Residence};

@@ -10,8 +10,8 @@ use weir_device::Volume;
 use weir_logstore::format::Codec;
 use weir_logstore::ids::Place;
 use weir_logstore::{
-    Dirty, LogStore, LogStoreConfig, PageImage, PageRead, ROOT_FILE, SEGMENTS_FILE, StoreError,
-    Upkeep,
+    Dirty, Known, LogStore, LogStoreConfig, PageImage, PageRead, ROOT_FILE, Rebuilt, SEGMENTS_FILE,
+    StoreError, Upkeep,
 };
 use weir_page::Damage;
 
@@ -40,6 +40,16 @@ pub struct LogStructuredStore {
     /// Those that this process may use. To ask for them reads files, and the packing's policy is
     /// called several times a second.
     processors: usize,
+}
+
+/// A store that was made again of what its segments say.
+pub struct RebuiltStore {
+    /// With what was found.
+    pub store: LogStructuredStore,
+    /// Pages whose newest block is whole.
+    pub pages: u64,
+    /// Pages whose newest block is known to have been durable, and is damaged.
+    pub pages_damaged: u64,
 }
 
 /// As a look of the cleaner's.
@@ -80,6 +90,29 @@ impl LogStructuredStore {
     pub fn open(volume: &Arc<dyn Volume>, db: DbId) -> Result<Self, PoolError> {
         let store = LogStore::open(volume, db).map_err(|e| failed(PageNo::NONE, e))?;
         Ok(Self::over(db, store))
+    }
+
+    /// Makes the store again of what its segments say, where it does not open: as
+    /// [`LogStore::rebuild`]. `page_bytes` and `pages`, the least, as they are known otherwise.
+    ///
+    /// # Errors
+    /// As [`LogStructuredStore::open`]; nothing says how long pages or segments are.
+    pub fn rebuild(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_bytes: Option<usize>,
+        pages: u32,
+    ) -> Result<RebuiltStore, PoolError> {
+        let rebuilt = LogStore::rebuild(volume, db, Known { page_bytes, pages });
+        let Rebuilt { store, pages, pages_damaged } =
+            rebuilt.map_err(|e| failed(PageNo::NONE, e))?;
+        Ok(RebuiltStore { store: Self::over(db, store), pages, pages_damaged })
+    }
+
+    /// The number of the database whose segments lie in a volume, as they say it themselves.
+    #[must_use]
+    pub fn find_db(volume: &dyn Volume) -> Option<DbId> {
+        LogStore::find_db(volume)
     }
 
     fn over(db: DbId, store: LogStore) -> Self {

@@ -75,7 +75,7 @@ impl Run<'_> {
         let changes = self.target.sorter(SORTERS);
         let read = log::read(&mut self.source, changes, self.progress)?;
         let LogRead { changes, analysis, end, mut is_whole, is_begin_sure, gaps } = read;
-        is_whole &= self.is_of_era();
+        is_whole &= self.is_of_era() && !self.source.is_map_lost;
         let mut applied = Applied::default();
         put_copies_back(&*self.source.store, &self.source.copies, &mut applied)?;
         let progress = &mut *self.progress;

@@ -27,6 +27,8 @@ pub(crate) struct Source {
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) store: Arc<dyn PageStore>,
     pub(crate) store_kind: StoreKind,
+    /// Where pages lie was found in segments themselves: a newer state of one may be lost.
+    pub(crate) is_map_lost: bool,
     /// What the doublewrite area has.
     pub(crate) copies: Vec<PageCopy>,
     pub(crate) db: DbId,
@@ -57,7 +59,7 @@ impl Source {
         let control = read_control(&*volume, &mut remarks);
         let file = match volume.open(IN_PLACE_FILE) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Self::in_segments(volume, control, remarks);
+                return Self::in_segments(volume, control, remarks, size);
             }
             opened => {
                 opened.map_err(|e| SalvageError::io(format!("opening '{IN_PLACE_FILE}'"), e))?
@@ -83,16 +85,26 @@ impl Source {
             .map_err(|e| SalvageError::Source(e.to_string()))?;
         let copies = store.doublewrite_copies();
         let (store, store_kind) = (Arc::new(store), StoreKind::InPlace);
-        let source = Source { volume, store, store_kind, copies, db, page_size, control, remarks };
+        let source = Source {
+            volume,
+            store,
+            store_kind,
+            is_map_lost: false,
+            copies,
+            db,
+            page_size,
+            control,
+            remarks,
+        };
         Ok(source.with_control_judged())
     }
 
-    /// Where pages lie the store's own map says: without it, and without the database's number,
-    /// they cannot be found.
+    /// Where pages lie the store's own map says; where that is lost, segments themselves.
     fn in_segments(
         volume: Arc<dyn Volume>,
         control: Option<Control>,
-        remarks: Vec<String>,
+        mut remarks: Vec<String>,
+        size: Option<usize>,
     ) -> Result<Source, SalvageError> {
         if !volume.exists(SEGMENTS_FILE).unwrap_or(false) {
             return Err(SalvageError::Source(format!(
@@ -101,16 +113,45 @@ impl Source {
             )));
         }
         let known = control.map(|control| control.db).into_iter().chain(of_logs(&*volume)).next();
-        let Some(db) = known else {
+        // Segments bear their database's number: they have the last word.
+        let Some(db) = LogStructuredStore::find_db(&*volume).or(known) else {
             return Err(SalvageError::Source(
                 "nothing says which database it is: pages in segments cannot be found".into(),
             ));
         };
-        let store = LogStructuredStore::open(&volume, db)
-            .map_err(|e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}")))?;
+        let (mut is_map_lost, failed) =
+            (false, |e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}")));
+        let store = match LogStructuredStore::open(&volume, db) {
+            Ok(store) => store,
+            Err(why) => {
+                let control = control.filter(|control| control.db == db);
+                let size = size.or(control.map(|control| control.page_size as usize));
+                let pages = control.map_or(0, |control| control.pages);
+                let rebuilt = LogStructuredStore::rebuild(&volume, db, size, pages);
+                let rebuilt = rebuilt.map_err(failed)?;
+                is_map_lost = true;
+                remarks.push(format!(
+                    "where pages lie in '{SEGMENTS_FILE}' was found in the segments themselves \
+                     ({why}): {} pages, {} more whose newest state is damaged. A newer state of a \
+                     page may be lost without a trace, so rows may be older than they were",
+                    rebuilt.pages, rebuilt.pages_damaged
+                ));
+                rebuilt.store
+            }
+        };
         let page_size = store.page_size();
         let (store, store_kind, copies) = (Arc::new(store), StoreKind::Log, Vec::new());
-        let source = Source { volume, store, store_kind, copies, db, page_size, control, remarks };
+        let source = Source {
+            volume,
+            store,
+            store_kind,
+            is_map_lost,
+            copies,
+            db,
+            page_size,
+            control,
+            remarks,
+        };
         Ok(source.with_control_judged())
     }
 

@@ -5,6 +5,7 @@ mod damage;
 mod formats;
 mod odd_disk;
 mod opening;
+mod rebuild;
 mod reserve;
 mod shrink;
 mod support;

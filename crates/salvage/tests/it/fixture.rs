@@ -8,6 +8,9 @@ use weir::{
     Background, Batch, Config, Db, DoubleWriteConfig, Durability, Encryption, FileVolume, KeyFile,
     PageCodec, StoreKind, TxnOptions,
 };
+use weir_base::PageNo;
+use weir_device::{OverlayVolume, Volume};
+use weir_pool::{LogStructuredStore, PageStore};
 use weir_table::{ColumnType, Index, Schema, Tables};
 
 pub(crate) const PAGE: usize = 4096;
@@ -31,9 +34,29 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// The data file, deciphered.
+    /// The data file, deciphered; of segments, what it would be.
     pub(crate) fn pages(&self) -> Vec<u8> {
-        self.file("pages")
+        match self.dir.join("pages").exists() {
+            true => self.file("pages"),
+            false => self.with_segments(|store| {
+                let mut bytes = vec![0; store.pages() as usize * PAGE];
+                for (at, page) in bytes.chunks_exact_mut(PAGE).enumerate() {
+                    if store.read(PageNo(at as u32), page).is_err() {
+                        page.fill(0);
+                    }
+                }
+                bytes
+            }),
+        }
+    }
+
+    /// Its pages in segments.
+    pub(crate) fn with_segments<T>(&self, act: impl FnOnce(&LogStructuredStore) -> T) -> T {
+        let below = FileVolume::open_read_only(&self.dir).expect("opened");
+        let below = weir::open_volume(Arc::new(below), self.encryption.as_ref()).expect("keys");
+        let volume: Arc<dyn Volume> = Arc::new(OverlayVolume::new(below).expect("a layer"));
+        let db = LogStructuredStore::find_db(&*volume).expect("its number");
+        act(&LogStructuredStore::open(&volume, db).expect("a store"))
     }
 
     /// A file, deciphered: each byte is where it is.
@@ -333,6 +356,12 @@ pub(crate) fn crashed() -> &'static Fixture {
 pub(crate) fn crashed_in_segments() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
     FIXTURE.get_or_init(|| make(false, StoreKind::Log, None))
+}
+
+/// Closed in order, with pages in segments.
+pub(crate) fn closed_in_segments() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| make(true, StoreKind::Log, None))
 }
 
 /// As [`closed`], encrypted.

@@ -7,6 +7,7 @@ mod encrypted;
 mod fixture;
 mod forced;
 mod layout;
+mod segments;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
