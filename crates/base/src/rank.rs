@@ -89,7 +89,8 @@ ranks! {
         "what one transaction needs to be rolled back or completed; one change of it, which waits \
          for admission only to complete large ones";
     DroppedTrees "txn"
-        "trees whose pages are about to be freed; rolling one row back (shared)";
+        "trees whose pages are about to be freed; rolling one row back, a step of a compaction \
+         (shared)";
     ControllerState "checkpoint"
         "what the policy remembers; deciding";
     LabPolicy "checkpoint"

@@ -98,7 +98,7 @@ impl Chains<'_> {
     }
 
     /// Appends one page's data and tells the next page; `None` when the page is not of this chain.
-    fn read_page(
+    pub(crate) fn read_page(
         &self,
         page: PageNo,
         mark: u64,

@@ -1,8 +1,9 @@
 //! Making a tree dense while others read and write it: from the left to the right, a leaf takes
 //! over entries of the leaf behind it until it is full, and one that is left without any is freed;
 //! so do the nodes above, when the leaves below them are done. A leaf that is done moves to the
-//! lowest free page, so that the free ones come to lie together at the end of the file. Each step
-//! is a group of its own and leaves a sound tree (`docs/decisions/compact.md`).
+//! lowest free page, and so do the chains of its long values (`move_chain.rs`), so that the free
+//! ones come to lie together at the end of the file. Each step is a group of its own and leaves a
+//! sound tree (`docs/decisions/compact.md`).
 use weir_base::PageNo;
 use weir_change::{Group, Op};
 use weir_page::{Kind, Node, NodeMut, entries, fill_from, separator};
@@ -12,6 +13,7 @@ use crate::bulk::{FILL_DENOMINATOR, FILL_NUMERATOR};
 use crate::descend::{Arrived, DescentTarget};
 use crate::error::TreeError;
 use crate::merge::Above;
+use crate::move_chain::Moves;
 use crate::tree::Tree;
 
 /// A node that lacks less than this part of a page to be filled stays as it is.
@@ -28,6 +30,10 @@ pub enum CompactStep {
     Filled,
     /// A node's content has moved to a lower page; its own is free.
     Moved,
+    /// So did the chain of a long value, of so many pages.
+    ChainMoved(u32),
+    /// Such a chain was read, and stays where it is.
+    ChainPassed(u32),
     /// Another thread has changed what was looked at: the same again.
     Again,
     /// The last leaf was passed.
@@ -56,20 +62,29 @@ enum Next {
 impl Tree {
     /// A step of a compaction, at the leaf that has `key`, which goes on to the next one's first
     /// key when that leaf is done. Whatever comes between two steps, another one goes on. The
-    /// caller has admitted about three pages of redo. `moves`: nodes move to lower pages.
+    /// caller has admitted about three pages of redo, and of a chain that has moved admits the rest
+    /// before the next step. `moves`: nodes and chains move to lower pages.
     ///
     /// # Errors
     /// [`TreeError`]; the tree is sound then, too.
-    pub fn compact_next(&self, key: &mut Vec<u8>, moves: bool) -> Result<CompactStep, TreeError> {
+    pub fn compact_next(
+        &self,
+        key: &mut Vec<u8>,
+        moves: Option<&dyn Moves>,
+    ) -> Result<CompactStep, TreeError> {
         self.env.pool.log().check()?;
-        match self.compact_at(key, 0, moves)? {
-            Next::Did(step) => Ok(step),
-            Next::Full(None) => Ok(CompactStep::Done),
-            Next::Full(Some(high)) => {
-                *key = high;
-                Ok(CompactStep::Passed)
-            }
+        let high = match self.compact_at(key, 0, moves.is_some())? {
+            Next::Did(step) => return Ok(step),
+            Next::Full(high) => high,
+        };
+        if let Some(moves) = moves
+            && let Some(step) = self.move_next_chain(key, moves)?
+        {
+            return Ok(step);
         }
+        let Some(high) = high else { return Ok(CompactStep::Done) };
+        *key = high;
+        Ok(CompactStep::Passed)
     }
 
     fn compact_at(&self, key: &[u8], level: u8, moves: bool) -> Result<Next, TreeError> {
@@ -228,7 +243,7 @@ impl Tree {
         let (parent, fresh) = (group.hold(parent), group.hold(fresh));
         node.invalidate();
         group.hold(node);
-        self.env.space.log_moved(&mut group, to, from)?;
+        self.env.space.log_moved(&mut group, &[to], &[from])?;
         let kind = if inner { Kind::Inner } else { Kind::Leaf };
         group.apply(fresh, &Op::Init { page: to, kind, level, tree: self.id });
         if inner {

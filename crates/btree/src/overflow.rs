@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use weir_base::{PageNo, TreeId, TxnId, varint};
-use weir_change::{Group, Header, Op, Purge};
+use weir_change::{Group, Header, HeldPage, Op, Purge};
 use weir_page::{HEADER_BYTES, Kind};
 
 use crate::error::TreeError;
@@ -155,12 +155,35 @@ impl<'e> Chains<'e> {
         len.div_ceil(self.page_bytes() as u64).max(1)
     }
 
-    fn group_pages(&self) -> usize {
+    pub(crate) fn group_pages(&self) -> usize {
         let pool = &self.env.pool;
         let of_log = pool.log().age_limit_bytes() / 32 / pool.page_size() as u64;
         // Many threads may hold so many pages at once, and each must find one more frame.
         let of_frames = pool.residence().frames / 64;
         (of_log.min(of_frames) as usize).clamp(1, GROUP_PAGES)
+    }
+
+    /// Writes a chain, or a stretch of one that goes on at `then`, to pages that the group holds.
+    pub(crate) fn fill<'p>(
+        &self,
+        group: &mut Group<'p>,
+        (pages, held): (&[PageNo], &[HeldPage]),
+        then: PageNo,
+        value: &[u8],
+        mark: u64,
+    ) {
+        let room = self.page_bytes();
+        let mut bytes = Vec::with_capacity(room + MARK_BYTES);
+        for (i, (&page, &held)) in pages.iter().zip(held).enumerate() {
+            let next = pages.get(i + 1).copied().unwrap_or(then);
+            let part = (i * room).min(value.len())..((i + 1) * room).min(value.len());
+            bytes.clear();
+            bytes.extend_from_slice(&mark.to_le_bytes());
+            bytes.extend_from_slice(&value[part]);
+            let (kind, tree) = (Kind::Overflow, self.tree);
+            group.apply(held, &Op::Init { page, kind, level: 0, tree });
+            group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
+        }
     }
 
     /// Begins a new chain, `mark`, that holds `value`: its pages are claimed. They belong to the
@@ -274,25 +297,16 @@ impl ChainWriter<'_, '_> {
     }
 
     fn write_group(&self, range: Range<usize>) -> Result<Vec<Run>, TreeError> {
-        let Chains { env, tree } = self.chains;
+        let Chains { env, .. } = self.chains;
         let (pages, value, room) = (&self.pages, self.value, self.chains.page_bytes());
         let fresh: Vec<_> =
             range.clone().map(|i| env.pool.fresh(pages[i])).collect::<Result<_, _>>()?;
         let mut group = Group::begin(Header { undo: true, ..self.header });
         let held: Vec<_> = fresh.into_iter().map(|page| group.hold(page)).collect();
         env.space.log_used(&mut group, &pages[range.clone()])?;
-        let mut bytes = Vec::with_capacity(room + MARK_BYTES);
-        for (i, held) in range.clone().zip(held) {
-            let page = pages[i];
-            let next = pages.get(i + 1).copied().unwrap_or(PageNo::NONE);
-            bytes.clear();
-            bytes.extend_from_slice(&self.mark.to_le_bytes());
-            bytes.extend_from_slice(
-                &value[(i * room).min(value.len())..((i + 1) * room).min(value.len())],
-            );
-            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree });
-            group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
-        }
+        let then = pages.get(range.end).copied().unwrap_or(PageNo::NONE);
+        let part = &value[(range.start * room).min(value.len())..];
+        self.chains.fill(&mut group, (&pages[range.clone()], &held), then, part, self.mark);
         let runs = runs(&pages[range]);
         for &(first, count) in &runs {
             group.note(&Op::UndoPages { first, count });

@@ -117,7 +117,7 @@ pub struct Written {
 pub struct LatchedRow<'t> {
     tree: &'t Tree,
     key: &'t [u8],
-    leaf: Exclusive<'t>,
+    pub(crate) leaf: Exclusive<'t>,
     /// The row's place in the leaf, or where it would be.
     found: Result<usize, usize>,
 }

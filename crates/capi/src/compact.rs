@@ -55,9 +55,9 @@ fn seen(done: &Compacted, next: &[u8]) -> weir_compacted {
 
 /// Makes a tree dense: leaves that deletions have left half empty are joined, and lie at the
 /// beginning of the file, as far as there is room, while others read and write. What is free goes
-/// back to the file system some seconds after the next checkpoint. Long values and older versions
-/// stay where they are. `options` and `out` may be NULL. WEIR_INTERRUPTED when `goes_on` ended it:
-/// what is done stays, and `out` says where another call goes on.
+/// back to the file system some seconds after the next checkpoint. Older versions, and the values
+/// that are the longest, stay where they are. `options` and `out` may be NULL. WEIR_INTERRUPTED
+/// when `goes_on` ended it: what is done stays, and `out` says where another call goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tree_compact(
     tree: *const weir_tree,

@@ -7,10 +7,9 @@ use crate::args::Dir;
 use crate::forced::NotForced;
 
 const COMPACT_EXAMPLES: &str = "\
-Leaves that deletions have left half empty are joined, and lie at the beginning of the file; what is
-free then goes back to the file system. Ctrl-C ends it, and keeps what is done. Long values stay
-where they are: 'weir copy' writes those anew, too. A database that another process has open is
-compacted by that process.
+Leaves that deletions have left half empty are joined, and lie at the beginning of the file, as do
+long values of up to sixteen pages; what is free then goes back to the file system. Ctrl-C ends it,
+and keeps what is done. A database that another process has open is compacted by that process.
 
 Examples:
   weir compact ./weir-data

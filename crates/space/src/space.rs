@@ -252,6 +252,12 @@ impl Space {
         Ok(Some(PageNo(free)))
     }
 
+    /// The lowest page that is free: what lies below all is in use.
+    #[must_use]
+    pub fn lowest_free(&self) -> PageNo {
+        PageNo(self.state.lock().used.first_free(0))
+    }
+
     fn claim_one(&self, state: &mut State, from: u32) -> Result<u32, SpaceError> {
         let mut page = state.used.first_free(from);
         if page.is_multiple_of(self.bits_per_map) {
@@ -369,20 +375,22 @@ impl Space {
         self.log_set(group, pages, false)
     }
 
-    /// Notes in the group that what was on page `from` is on the claimed page `to`, which is the
-    /// lower one, so that `from` is free: as [`Space::log_used`] and [`Space::log_free`].
+    /// Notes in the group that what was on the pages `from` is on the claimed pages `to`, so that
+    /// `from` are free: as [`Space::log_used`] and [`Space::log_free`]. Both ascend.
     ///
     /// # Errors
     /// As [`Space::log_used`].
     pub fn log_moved<'p>(
         &'p self,
         group: &mut Group<'p>,
-        to: PageNo,
-        from: PageNo,
+        to: &[PageNo],
+        from: &[PageNo],
     ) -> Result<(), SpaceError> {
-        self.take_maps(group, &[to, from])?;
-        self.log_set(group, &[to], true)?;
-        self.log_set(group, &[from], false)
+        let mut all = [to, from].concat();
+        all.sort_unstable();
+        self.take_maps(group, &all)?;
+        self.log_set(group, to, true)?;
+        self.log_set(group, from, false)
     }
 
     /// SPACE-2: all map pages first. Once one of them is changed the group must be committed, so

@@ -177,6 +177,13 @@ impl Context {
         &self.env
     }
 
+    /// Does something to the pages of a tree, which are not freed meanwhile though the tree be
+    /// dropped. `None`: they are being freed. `act` must not wait for admission.
+    pub fn keep_tree<T>(&self, tree: TreeId, act: impl FnOnce() -> T) -> Option<T> {
+        let dropped = self.dropped.read();
+        (!dropped.contains(&tree)).then(act)
+    }
+
     /// Where what large transactions have stored is read.
     pub(crate) fn undo_cache(&self) -> &Arc<UndoCache> {
         &self.undo_cache

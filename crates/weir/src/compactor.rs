@@ -2,8 +2,10 @@
 use std::sync::Arc;
 
 use weir_base::Clock;
-use weir_btree::{CompactStep, Tree as RawTree, TreeError};
+use weir_btree::{CompactStep, Moves, Tree as RawTree, TreeError};
+use weir_change::Header;
 use weir_checkpoint::Checkpointer;
+use weir_page::Stamp;
 use weir_pool::Pool;
 use weir_txn::Context;
 
@@ -53,6 +55,25 @@ pub(crate) struct Compactor {
     pub(crate) is_paced: bool,
 }
 
+/// Which chains may move.
+struct Settled<'a> {
+    context: &'a Context,
+}
+
+impl Moves for Settled<'_> {
+    fn is_settled(&self, stamp: Stamp) -> bool {
+        // Its writer is known no more: no snapshot finds an older version behind the row, no undo
+        // brings one back, and what the commit left to do was done.
+        self.context.registry().is_old(stamp.writer)
+    }
+
+    fn header(&self) -> Result<Header, TreeError> {
+        let id = self.context.registry().number();
+        let id = id.map_err(|e| TreeError::Stopped(e.to_string()))?;
+        Ok(Header { txn: Some(id), commits: true, ..Header::default() })
+    }
+}
+
 impl Compactor {
     /// Compacts a tree until all of it was gone through, or `progress` says that it is enough.
     ///
@@ -67,10 +88,14 @@ impl Compactor {
         let page_size = self.pool.page_size() as u64;
         // In segments a page's number says nothing of where it lies.
         let moves = self.pool.store().room_pages().is_none();
+        let settled = Settled { context: &self.context };
+        let moves: Option<&dyn Moves> = if moves { Some(&settled) } else { None };
+        // Pages of redo that a step wrote beyond those that it was admitted for.
+        let mut owed_pages = 0;
         let mut done = Compacted { next: Some(options.from.clone()), ..Compacted::default() };
         let mut due_micros = self.clock.now_micros();
         while done.next.is_some() {
-            if !self.admit(&done, progress)? {
+            if !self.admit(owed_pages, &done, progress)? {
                 return Ok(done);
             }
             let Some(key) = &mut done.next else { break };
@@ -79,9 +104,17 @@ impl Compactor {
                 CompactStep::Passed => 1,
                 CompactStep::Joined | CompactStep::Moved => 2,
                 CompactStep::Filled => STEP_PAGES,
+                CompactStep::ChainMoved(pages) => 2 * u64::from(pages) + 1,
+                CompactStep::ChainPassed(pages) => u64::from(pages),
                 CompactStep::Again | CompactStep::Done => 0,
             };
+            owed_pages = 0;
             match step {
+                CompactStep::ChainMoved(pages) => {
+                    owed_pages = u64::from(pages).saturating_sub(STEP_PAGES);
+                    done.pages_moved += u64::from(pages);
+                }
+                CompactStep::ChainPassed(_) => {}
                 CompactStep::Passed => done.leaves += 1,
                 CompactStep::Joined => done.pages_freed += 1,
                 CompactStep::Moved => done.pages_moved += 1,
@@ -108,13 +141,15 @@ impl Compactor {
         Ok(done)
     }
 
-    /// Waits until a step's redo may be written; `false`: `progress` says that it is enough.
+    /// Waits until a step's redo, and so many pages more, may be written; `false`: `progress` says
+    /// that it is enough.
     fn admit(
         &self,
+        more_pages: u64,
         done: &Compacted,
         progress: &mut dyn FnMut(&Compacted) -> Result<bool, TreeError>,
     ) -> Result<bool, Error> {
-        let bytes = STEP_PAGES * self.pool.page_size() as u64;
+        let bytes = (STEP_PAGES + more_pages) * self.pool.page_size() as u64;
         if !self.is_paced {
             return Ok(self.context.admit(bytes).map(|()| true)?);
         }
@@ -126,14 +161,21 @@ impl Compactor {
         Ok(true)
     }
 
-    fn step(&self, tree: &RawTree, key: &mut Vec<u8>, moves: bool) -> Result<CompactStep, Error> {
+    fn step(
+        &self,
+        tree: &RawTree,
+        key: &mut Vec<u8>,
+        moves: Option<&dyn Moves>,
+    ) -> Result<CompactStep, Error> {
         let id = tree.id();
         let is_dropped = || self.context.locks().is_dropped(id);
         if is_dropped() {
             return Err(TreeError::Gone(id).into());
         }
-        // Dropped meanwhile, it is what is left of a tree that is being freed.
-        tree.compact_next(key, moves).map_err(|e| match is_dropped() {
+        // Dropped meanwhile, it is what is left of a tree that is being freed. A chain that moves
+        // must not be freed besides.
+        let step = self.context.keep_tree(id, || tree.compact_next(key, moves));
+        step.unwrap_or(Err(TreeError::Gone(id))).map_err(|e| match is_dropped() {
             true => TreeError::Gone(id).into(),
             false => e.into(),
         })

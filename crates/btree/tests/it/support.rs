@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::{DbId, Lsn, TreeId, TxnId};
 use weir_btree::{
-    Action, ChainHead, Change, CompactStep, Cursor, Env, Run, Steps, Tree, TreeError, TreeReport,
-    Value,
+    Action, ChainHead, Change, CompactStep, Cursor, Env, Moves, Run, Steps, Tree, TreeError,
+    TreeReport, Value,
 };
 use weir_change::{Group, Header};
 use weir_device::{SimVolume, Volume};
-use weir_page::Flags;
+use weir_page::{Flags, Stamp};
 use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, PageUse, Pool, PoolConfig};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
@@ -199,14 +199,26 @@ impl Site {
     /// Makes the tree dense; returns how often each step was taken that changes something: joined,
     /// filled, moved.
     pub(crate) fn compact(&self, tree: &Tree) -> Result<[u64; 3], TreeError> {
-        let (mut key, mut did) = (Vec::new(), [0; 3]);
+        let [joined, filled, moved, chains] = self.compact_with(tree, &|_| true)?;
+        Ok([joined, filled, moved + chains])
+    }
+
+    /// As [`Site::compact`], where the chains of some rows may be moved: how many were comes last.
+    pub(crate) fn compact_with(
+        &self,
+        tree: &Tree,
+        is_settled: &dyn Fn(Stamp) -> bool,
+    ) -> Result<[u64; 4], TreeError> {
+        let (mut key, mut did) = (Vec::new(), [0; 4]);
+        let moves = Settled { site: self, is_settled };
         loop {
             self.pump();
-            match tree.compact_next(&mut key, true)? {
+            match tree.compact_next(&mut key, Some(&moves))? {
                 CompactStep::Joined => did[0] += 1,
                 CompactStep::Filled => did[1] += 1,
                 CompactStep::Moved => did[2] += 1,
-                CompactStep::Passed | CompactStep::Again => {}
+                CompactStep::ChainMoved(_) => did[3] += 1,
+                CompactStep::Passed | CompactStep::ChainPassed(_) | CompactStep::Again => {}
                 CompactStep::Done => return Ok(did),
             }
         }
@@ -225,6 +237,22 @@ impl Site {
         }
         assert_eq!(self.env.space.used(), used, "pages in use are the trees' and the map");
         reports
+    }
+}
+
+/// Which rows' chains may be moved.
+struct Settled<'a> {
+    site: &'a Site,
+    is_settled: &'a dyn Fn(Stamp) -> bool,
+}
+
+impl Moves for Settled<'_> {
+    fn is_settled(&self, stamp: Stamp) -> bool {
+        (self.is_settled)(stamp)
+    }
+
+    fn header(&self) -> Result<Header, TreeError> {
+        Ok(self.site.txn())
     }
 }
 

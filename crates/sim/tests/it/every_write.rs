@@ -145,6 +145,41 @@ fn at_every_write_of_compactions() {
     }
 }
 
+/// The same of long values, whose chains move as far to the front as may be.
+fn compactions_of_long_values() -> Vec<Op> {
+    let mut random = fastrand::Rng::with_seed(12);
+    let mut value = |seed: u32| Value { seed, len: random.u32(2_000..14_000) };
+    let mut ops = vec![Op::Create(0), Op::Create(1)];
+    for key in 0..50 {
+        let rows = (0..2).map(|tree| (tree, key, Some(value(u32::from(key))))).collect();
+        ops.push(Op::Batch { rows, durability: Durability::Lazy });
+    }
+    for round in 0..2 {
+        for tree in 0..2 {
+            let gone = (0..50).filter(|key| (key + round) % 4 > 0);
+            let rows = gone.map(|key| (tree, key, None)).collect();
+            ops.push(Op::Batch { rows, durability: Durability::Synced });
+            ops.push(Op::Compact(tree));
+            let rows = (0..50).step_by(7).map(|key| (tree, key, Some(value(u32::from(key) << 9))));
+            ops.push(Op::Batch { rows: rows.collect(), durability: Durability::Synced });
+            ops.extend((0..4).map(|_| Op::Step));
+        }
+        ops.push(Op::Checkpoint);
+        ops.extend((0..4).map(|_| Op::Step));
+    }
+    ops
+}
+
+#[test]
+fn at_every_write_of_compactions_of_long_values() {
+    // So large that a group may hold the pages of a chain.
+    let (pool_bytes, log_bytes) = (2 << 20, 4 << 20);
+    for page_size in [4096, 8192] {
+        let setup = Setup { pool_bytes, log_bytes, ..Setup::tiny(page_size) };
+        every_write_of(setup, &compactions_of_long_values(), 200);
+    }
+}
+
 /// Where the device writes each page whole, and where it refuses to after all.
 #[test]
 fn at_every_write_where_writes_are_atomic() {
