@@ -25,7 +25,7 @@ strip --strip-unneeded "$tree/usr/bin/weir"
 install -D -m 644 "$here/weir.cnf" "$tree/etc/mysql/mariadb.conf.d/weir.cnf"
 doc=$tree/usr/share/doc/mariadb-plugin-weir
 install -D -m 644 "$here/../README.md" "$doc/README.md"
-for page in settings moving backup servers differences; do
+for page in settings moving backup servers differences alter full-text; do
 	install -D -m 644 "$here/../../../docs/mariadb/$page.md" "$doc/$page.md"
 done
 {

@@ -55,7 +55,11 @@ mariadbd --defaults-file="$root/etc/mysql/mariadb.conf.d/weir.cnf" "${user[@]}" 
 	--skip-networking --plugin-dir="$root/usr/lib/mysql/plugin" >"$directory/server.log" 2>&1 &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process' EXIT
-for _ in $(seq 200); do mariadb-admin --no-defaults -uroot -S "$socket" ping >/dev/null 2>&1 && break; sleep 0.1; done
+for _ in $(seq 3000); do
+	mariadb-admin --no-defaults -uroot -S "$socket" ping >/dev/null 2>&1 && break
+	kill -0 $process 2>/dev/null || break
+	sleep 0.1
+done
 found=$(mariadb --no-defaults -uroot -S "$socket" -N -e "CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=Weir;
 	INSERT INTO d.t VALUES (1); SELECT engine FROM information_schema.tables WHERE table_schema='d'") || die "$(tail "$directory/server.log")"
 [ "$found" = Weir ] || die "the table's engine is $found"
