@@ -141,7 +141,9 @@ sub statement {
     my @all = (
         ("UPDATE t $way SET c=c+1 WHERE $where") x 3, "UPDATE t $way SET a=" . int(rand 5) . " WHERE $where",
         "SELECT * FROM " . ($level eq 'SERIALIZABLE' ? "t WHERE id=$id" : $t) . ' ORDER BY id',
-        "SELECT id, c FROM $t ORDER BY id " . one('FOR UPDATE', 'LOCK IN SHARE MODE'),
+        # Of a transaction that has written nothing InnoDB takes rows without a history for its own (0 is the number of both),
+        # and keeps those locked that do not fit.
+        "SELECT id, c FROM $t ORDER BY id " . one('FOR UPDATE', $s->{open} && !$s->{wrote} && $where =~ /^c/ ? () : 'LOCK IN SHARE MODE'),
         "INSERT INTO t (id,a,b,c) VALUES (" . ++$fresh . ", " . int(rand 5) . ", $fresh, " . int(rand 4) . ')',
     );
     # The entry that goes, InnoDB locks with the gap beside it.
@@ -179,7 +181,8 @@ sub note {
     $altered = $sql =~ /^(ALTER|RENAME|TRUNCATE) / || $altered && $sql ne $snapshot;
     $s->{open} = 1 if $sql eq 'BEGIN' || $sql eq $snapshot || $sql =~ /^XA START/;
     $s->{used} = 1 if $s->{open} && $sql =~ /\bt\b/;
-    $s->{open} = $s->{point} = $s->{used} = 0 if $sql =~ /^(XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
+    $s->{wrote} = 1 if $s->{open} && $sql =~ /^(UPDATE|INSERT|REPLACE|DELETE|SELECT .* FOR UPDATE)/;
+    $s->{open} = $s->{point} = $s->{used} = $s->{wrote} = 0 if $sql =~ /^(XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
     ($s->{xa}, $s->{xid}) = ('active', $1) if $sql =~ /^XA START (.*)/;
     $s->{xa} = {END => 'idle', PREPARE => 'prepared', COMMIT => '', ROLLBACK => ''}->{$1} if $sql =~ /^XA (END|PREPARE|COMMIT|ROLLBACK)/;
     $s->{point} = 1 if $sql eq 'SAVEPOINT p';
