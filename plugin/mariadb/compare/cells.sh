@@ -11,19 +11,21 @@ trap 'exit 130' INT TERM
 
 sql() { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -N "$@"; }
 status() { sql -e "SHOW GLOBAL STATUS LIKE '$1'" | awk '{ print $2 }'; }
-in_sql() { case $1 in innodb | tuned) echo InnoDB ;; myrocks) echo ROCKSDB ;; weir) echo Weir ;; esac; }
+in_sql() { case $1 in innodb | tuned | compressed) echo InnoDB ;; myrocks) echo ROCKSDB ;; weir) echo Weir ;; esac; }
 # Tuned by hand and not have the same tables.
 data_of() { [ "$1" = tuned ] && echo innodb || echo "$1"; }
 # Bytes of redo ever written.
 redo() {
 	case $1 in
-	innodb | tuned) status Innodb_lsn_current ;;
+	innodb | tuned | compressed) status Innodb_lsn_current ;;
 	myrocks) status Rocksdb_wal_bytes ;;
 	weir) status Weir_redo_bytes ;;
 	esac
 }
 
 tune() { # engine
+	# Tables that are made from now on have PAGE_COMPRESSED.
+	sql -e "SET GLOBAL innodb_compression_default=$([ "$1" = compressed ] && echo ON || echo OFF)"
 	if [ "$1" = tuned ]; then
 		sql -e "SET GLOBAL innodb_io_capacity_max=4000; SET GLOBAL innodb_io_capacity=2000; SET GLOBAL innodb_max_dirty_pages_pct_lwm=10;
 			SET GLOBAL innodb_adaptive_flushing_lwm=5; SET GLOBAL innodb_flush_neighbors=0; SET GLOBAL innodb_lru_scan_depth=1024;
@@ -57,6 +59,7 @@ sysbench_at() { # engine more...
 
 load_sysbench() { # engine
 	local database=sb_$(data_of "$1")
+	tune "$1"
 	if [ -z "$(sql -e "SHOW DATABASES LIKE '$database'")" ]; then
 		sql -e "CREATE DATABASE $database"
 		sysbench_at "$1" oltp_read_write prepare >"$directory/load.log" 2>&1 || { cat "$directory/load.log"; exit 1; }
@@ -77,6 +80,7 @@ run_sysbench() { # workload clients disk engines...: a few rounds, in which the 
 		rm -f "$directory/cells/$name.part"
 	done
 	[ ${#cells[@]} != 0 ] || return 0
+	for engine in "${cells[@]}"; do load_sysbench "$engine"; done
 	if [ "$disk" = limited ]; then
 		seconds=$LIMITED_SYSBENCH_SECONDS warmup=$((LIMITED_SYSBENCH_SECONDS / 2)) rounds=1
 	fi
@@ -112,6 +116,7 @@ run_tpcc() { # disk engine
 	wanted "$name" || return 0
 	url="mysql://root@localhost/tpcc_$(data_of "$2")?socket=$WEIR_SOCKET"
 	bench() { "$weir" bench tpcc --mysql "$url" --engine "$(in_sql "$2")" --warehouses "$WAREHOUSES" --threads 8 "${@:3}"; }
+	tune "$2"
 	bench "$1" "$2" --seconds 1 --warmup 0 >"$directory/load.log" 2>&1 || { tail -n 5 "$directory/load.log"; echo "compare: $name cannot be loaded"; return 0; }
 	[ $1 = free ] || seconds=$LIMITED_SECONDS warmup=$LIMITED_WARMUP
 	settle
@@ -149,9 +154,6 @@ in_turn() { # turn engines...
 
 limited=1
 limit_begin "$process" "$directory" || limited=
-for engine in $engines; do
-	load_sysbench "$engine"
-done
 for workload in oltp_point_select oltp_read_write oltp_write_only oltp_update_index oltp_update_non_index oltp_insert; do
 	for clients in $CLIENTS; do
 		# With the binary log the reading one is the same; a quick run asks only the two that differ most.
@@ -168,7 +170,7 @@ if [ -z "$quick" ] || [ $binlog = off ]; then
 fi
 limit_off
 for engine in $engines; do
-	[ $engine != tuned ] || continue
+	[ $engine != tuned ] && [ -n "$(sql -e "SHOW DATABASES LIKE 'sb_$engine'")" ] || continue
 	checked=$(sql -e "CHECK TABLE sb_$engine.sbtest1" | awk '{ print $NF }')
 	rows=$(sql -e "SELECT COUNT(*) FROM sb_$engine.sbtest1")
 	echo "$engine: CHECK TABLE $checked, $rows rows" | tee -a "$directory/checked.binlog-$binlog"

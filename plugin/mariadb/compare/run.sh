@@ -4,7 +4,8 @@
 #   run.sh BUILD DIRECTORY WEIR [--quick] [--only PATTERN]
 # Leaves one file a cell in DIRECTORY/cells, and the report that `weir bench compare` makes of them. What is there is
 # not run again: it can be stopped and goes on. PATTERN is an extended regular expression on a cell's name, such as
-# tpcc.limited. Sizes and times may be set from outside, see below.
+# tpcc.limited. Sizes and times may be set from outside, see below; ENGINES names some of
+# them, STORE=LOG has Weir's pages in segments (in another DIRECTORY).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd) directory=$2 weir=$(realpath "$3")
@@ -25,7 +26,7 @@ else
 	: "${WAREHOUSES:=20}" "${CLIENTS:=1 8 64}" "${SECONDS_EACH:=3}" "${WARMUP:=1}" "${ROUNDS:=3}" "${TPCC_SECONDS:=45}" "${LIMITED_SECONDS:=120}"
 	: "${LIMITED_WARMUP:=60}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH_SECONDS:=10}" "${LOG_MIB:=256}"
 fi
-: "${POOL_MIB:=4096}" "${LIMIT_WRITES:=2000}" "${LIMIT_BYTES:=32000000}"
+: "${POOL_MIB:=4096}" "${LIMIT_WRITES:=2000}" "${LIMIT_BYTES:=32000000}" "${STORE:=ANY}"
 export WAREHOUSES CLIENTS SECONDS_EACH WARMUP ROUNDS TPCC_SECONDS LIMITED_SECONDS LIMITED_WARMUP ROWS LIMITED_SYSBENCH_SECONDS LIMIT_WRITES LIMIT_BYTES quick only
 
 command -v sysbench >/dev/null || { echo "compare: sysbench is missing: apt-get install sysbench"; exit 1; }
@@ -34,7 +35,7 @@ directory=$(cd "$directory" && pwd)
 engines="innodb tuned weir"
 ln -sf "$build/ha_weir.so" "$directory/plugins/"
 . "$here/options.sh"
-options=("${durable_options[@]}")
+options=("${durable_options[@]}" "--weir-store=$STORE")
 if "$here/../tools/peers.sh" "$build/peers" mariadb-plugin-rocksdb; then
 	engines="innodb tuned myrocks weir"
 	ln -sf "$build/peers/usr/lib/mysql/plugin/ha_rocksdb.so" "$directory/plugins/"
@@ -44,6 +45,8 @@ if "$here/../tools/peers.sh" "$build/peers" mariadb-plugin-rocksdb; then
 else
 	echo "compare: without MyRocks"
 fi
+# `compressed` is InnoDB with PAGE_COMPRESSED tables; it runs only when it is asked for.
+engines=${ENGINES:-$engines}
 export engines
 {
 	echo "server=$(mariadbd --version)"
