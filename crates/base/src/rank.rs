@@ -110,6 +110,11 @@ ranks! {
         "the data file's length; growing it and noting that";
     ControlBlock "checkpoint"
         "the control file; writing it";
+    AheadThreads "pool"
+        "threads that wait for pages to read for a scan; memory only, its condition is waited for";
+    AheadBatch "pool"
+        "what has become of pages that are read for a scan; its condition is waited for. Never \
+         with a latch";
     PageLatch "pool"
         "a page in memory; one group of redo. Parent before child, left before right, space \
          maps last; of an absent page: reading it" many;

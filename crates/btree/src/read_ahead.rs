@@ -2,7 +2,13 @@
 //! memory: from the node above them, many at once. How many is a decision without reading
 //! ([`ReadAhead::come_to`]); nothing is held over the reads, and what cannot be read is found by
 //! the cursor that comes to it.
+//!
+//! Where batches are large the one behind is handed over to another thread as soon as the cursor
+//! comes to the first leaf of this one, so that it is read while the cursor looks at these.
+use std::sync::Arc;
+
 use weir_base::PageNo;
+use weir_pool::AheadBatch;
 
 use crate::cursor::Cursor;
 use crate::descend::DescentTarget;
@@ -12,6 +18,8 @@ use crate::tree::Tree;
 const LEAVES_FIRST: usize = 4;
 /// Leaves of a batch at most.
 const LEAVES_MAX: usize = 64;
+/// Leaves of a batch, at least, that another thread reads: a wake-up costs what a few rows do.
+const LEAVES_HANDED_OVER: usize = 16;
 /// Absent leaves met one after another that begin it.
 const ABSENT_FIRST: u32 = 2;
 /// And that begin it again where leaves did not stay until they were used.
@@ -38,11 +46,13 @@ pub(crate) struct ReadAhead {
     left: usize,
     /// Leaves that stay in memory until the cursor comes to them, as far as it knows.
     stay: usize,
+    /// The batch behind this one, which another thread reads.
+    coming: Option<Arc<AheadBatch>>,
 }
 
 impl Default for ReadAhead {
     fn default() -> Self {
-        ReadAhead { way: Way::Up, absent: 0, batch: 0, left: 0, stay: LEAVES_MAX }
+        ReadAhead { way: Way::Up, absent: 0, batch: 0, left: 0, stay: LEAVES_MAX, coming: None }
     }
 }
 
@@ -89,12 +99,23 @@ impl ReadAhead {
         if self.absent < ABSENT_FIRST {
             return 0;
         }
-        let wanted = (self.batch * 2).clamp(LEAVES_FIRST, LEAVES_MAX).min(self.stay).min(most);
+        let wanted = self.wanted(most);
         if wanted < 2 {
             return 0;
         }
         self.batch = wanted;
         wanted
+    }
+
+    /// Leaves of the next batch.
+    fn wanted(&self, most: usize) -> usize {
+        (self.batch * 2).clamp(LEAVES_FIRST, LEAVES_MAX).min(self.stay).min(most)
+    }
+
+    /// The batch that another thread reads, if this one is at its end and `next` is its first leaf.
+    fn take_coming(&mut self, way: Way, next: Option<PageNo>) -> Option<Arc<AheadBatch>> {
+        let is_due = self.left == 0 && self.way == way;
+        self.coming.take_if(|batch| is_due && batch.pages().first() == next.as_ref())
     }
 
     /// Of a batch of `leaves` so many have come: the others were in memory already.
@@ -137,23 +158,55 @@ impl Cursor {
             Way::Down => self.fences.before,
         };
         let pool = &self.tree.env.pool;
+        // This batch, and the one behind it that another thread reads.
+        let half = pool.ahead_max() / 2;
+        let hands_over = half >= LEAVES_HANDED_OVER;
+        let most = if hands_over { half } else { pool.ahead_max() };
+        if let Some(batch) = self.ahead.take_coming(way, next) {
+            let read = pool.await_ahead(&batch);
+            self.ahead.batch = batch.pages().len();
+            self.ahead.have_come(read.looked_at, read.arrived as usize);
+            // This leaf is one of them, too.
+            self.ahead.left = read.looked_at;
+            self.hand_over(way, edge, read.looked_at, most);
+        }
         // Beyond the last child of a node a batch has ended, and there is no telling: what comes
         // next is in memory or not as what came last.
         let is_absent = match next {
-            Some(next) => !pool.is_resident(next),
+            Some(next) => !self.tree.env.pool.is_resident(next),
             None => self.ahead.absent > 0,
         };
-        let leaves = self.ahead.come_to(way, is_absent, pool.ahead_max());
+        let leaves = self.ahead.come_to(way, is_absent, most);
         if leaves < 2 {
             return;
         }
-        let expected = Expected { from: &self.expected_from, to: self.expected_to.as_deref() };
-        let pages = self.tree.next_leaves(way, edge, leaves, &expected);
+        let pages = self.next_leaves(way, edge, leaves);
         if pages.len() < 2 {
             return;
         }
-        let read = pool.read_ahead(&pages);
+        let read = self.tree.env.pool.read_ahead(&pages);
         self.ahead.have_come(read.looked_at, read.arrived as usize);
+        if hands_over {
+            self.hand_over(way, edge, read.looked_at, most);
+        }
+    }
+
+    /// Has another thread read what comes behind the next `leaves`, which are in memory.
+    fn hand_over(&mut self, way: Way, edge: &[u8], leaves: usize, most: usize) {
+        let wanted = self.ahead.wanted(most);
+        if leaves == 0 || wanted < LEAVES_HANDED_OVER {
+            return;
+        }
+        let mut pages = self.next_leaves(way, edge, leaves + wanted);
+        pages.drain(..leaves.min(pages.len()));
+        if pages.len() >= 2 {
+            self.ahead.coming = self.tree.env.pool.hand_over_ahead(pages);
+        }
+    }
+
+    fn next_leaves(&self, way: Way, edge: &[u8], most: usize) -> Vec<PageNo> {
+        let expected = Expected { from: &self.expected_from, to: self.expected_to.as_deref() };
+        self.tree.next_leaves(way, edge, most, &expected)
     }
 }
 

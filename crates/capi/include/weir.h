@@ -1579,7 +1579,7 @@ enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);
 // back.
 enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoint);
 
-// Forgets a savepoint.
+// Forgets a savepoint; others stay. WEIR_INPUT: the transaction does not have it.
 enum weir_code weir_txn_release(const struct weir_txn *txn, uint64_t savepoint);
 
 // Ends the wait for a lock of a transaction, or its next one in this statement: the call that

@@ -361,25 +361,27 @@ pub unsafe extern "C" fn weir_txn_rollback_to(txn: *const weir_txn, savepoint: u
     run(|| {
         // SAFETY: the contract of `borrow`.
         let inner = unsafe { shared(txn)?.inner() };
-        let at = inner.savepoints.iter().rposition(|point| point.number() == savepoint);
-        let no_such = || wrong(format!("the transaction has no savepoint {savepoint}"));
-        let at = at.ok_or_else(no_such)?;
+        let at = place_of(&inner.savepoints, savepoint)?;
         inner.txn.rollback_to(inner.savepoints[at])?;
         inner.savepoints.truncate(at + 1);
         Ok(weir_code::WEIR_OK)
     })
 }
 
-/// Forgets a savepoint.
+/// Which of them it is; one that the transaction does not have, or not any more, is refused.
+fn place_of(savepoints: &[Savepoint], number: u64) -> Result<usize, Failure> {
+    let at = savepoints.iter().rposition(|point| point.number() == number);
+    at.ok_or_else(|| wrong(format!("the transaction has no savepoint {number}")))
+}
+
+/// Forgets a savepoint; others stay. WEIR_INPUT: the transaction does not have it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_release(txn: *const weir_txn, savepoint: u64) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let inner = unsafe { shared(txn)?.inner() };
-        let at = inner.savepoints.iter().rposition(|point| point.number() == savepoint);
-        if let Some(at) = at {
-            inner.savepoints.remove(at);
-        }
+        let at = place_of(&inner.savepoints, savepoint)?;
+        inner.savepoints.remove(at);
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -479,6 +481,7 @@ mod tests {
             assert_eq!(weir_txn_release(one, later), WEIR_OK);
             for gone in [later, second, foreign, 0, 1, u64::MAX] {
                 assert_eq!(weir_txn_rollback_to(one, gone), WEIR_INPUT, "{gone}");
+                assert_eq!(weir_txn_release(one, gone), WEIR_INPUT, "{gone}");
             }
             assert!(has(tree, one, b"a") && !has(tree, one, b"b") && has(tree, one, b"c"));
             assert_eq!(weir_txn_rollback_to(one, first), WEIR_OK);

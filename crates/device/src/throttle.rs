@@ -141,8 +141,9 @@ impl BlockFile for ThrottledFile {
     }
 
     fn grow(&self, len: u64) -> io::Result<()> {
-        // Reserving space writes metadata only.
-        self.throttle.slowly(Cost { ops: 1, bytes: 0 }, false, || self.inner.grow(len))
+        // Reserving space writes metadata only, and none where there is no space.
+        self.inner.grow(len)?;
+        self.throttle.slowly(Cost { ops: 1, bytes: 0 }, false, || Ok(()))
     }
 
     fn shrink(&self, len: u64) -> io::Result<()> {
@@ -205,7 +206,8 @@ impl Throttle {
         if self.spec.reads_are_free { Cost::default() } else { Cost::of_runs(ranges) }
     }
 
-    /// Does `real`, and returns when such a disk would have done it.
+    /// Does `real`, and returns when such a disk would have done it, or failed: a caller that gets
+    /// its errors at once, and tries again, would have the disk owe more and more.
     fn slowly<T>(
         &self,
         cost: Cost,
@@ -213,9 +215,9 @@ impl Throttle {
         real: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
         let finish = self.finish(cost, synced);
-        let result = real()?;
+        let result = real();
         self.wait(finish);
-        Ok(result)
+        result
     }
 
     fn now(&self) -> u64 {
@@ -289,10 +291,16 @@ mod tests {
 
     /// A volume of a file of 1 MiB in manual time, created before the throttling.
     fn manual(spec: &str) -> (Arc<ManualClock>, ThrottledVolume, Arc<dyn BlockFile>) {
-        let sim = Arc::new(SimVolume::new(0));
+        manual_over(&Arc::new(SimVolume::new(0)), spec)
+    }
+
+    fn manual_over(
+        sim: &Arc<SimVolume>,
+        spec: &str,
+    ) -> (Arc<ManualClock>, ThrottledVolume, Arc<dyn BlockFile>) {
         sim.create("data", 1 << 20).unwrap();
         let clock = Arc::new(ManualClock::default());
-        let volume = ThrottledVolume::with_clock(sim, spec.parse().unwrap(), clock.clone());
+        let volume = ThrottledVolume::with_clock(sim.clone(), spec.parse().unwrap(), clock.clone());
         let file = volume.open("data").unwrap();
         (clock, volume, file)
     }
@@ -342,10 +350,18 @@ mod tests {
 
     #[test]
     fn failures_are_passed_on() {
-        let (clock, volume, file) = manual("1000iops,32MiB");
+        let sim = Arc::new(SimVolume::new(0));
+        let (clock, volume, file) = manual_over(&sim, "1000iops,32MiB");
         assert!(file.write_at(1 << 20, &AlignedBuf::zeroed(ALIGN)).is_err());
         assert!(volume.open("none").is_err());
-        assert_eq!(clock.now_micros(), 0, "an error is told at once");
+        assert_eq!(clock.now_micros(), 1000, "an error takes as long as a write");
+        sim.set_capacity(Some(0));
+        for _ in 0..1000 {
+            assert!(file.grow(1 << 30).is_err());
+        }
+        assert_eq!(clock.now_micros(), 1000, "there is nothing to write");
+        file.write_at(0, &AlignedBuf::zeroed(ALIGN)).unwrap();
+        assert_eq!(clock.now_micros(), 2000, "and nothing is owed");
         let text = volume.describe();
         assert_eq!(text, "throttled to 1000 iops 32 MiB/s, over simulated disk in memory");
     }

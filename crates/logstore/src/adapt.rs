@@ -99,7 +99,12 @@ impl Adapt {
     }
 
     pub(crate) fn now_micros(&self) -> u64 {
-        self.clock.get().map_or(0, |clock| clock.now_micros())
+        self.clock_micros().unwrap_or(0)
+    }
+
+    /// The time, where it is measured.
+    pub(crate) fn clock_micros(&self) -> Option<u64> {
+        self.clock.get().map(|clock| clock.now_micros())
     }
 
     /// A batch of so many bytes was written and synced in that time.

@@ -13,6 +13,10 @@ use crate::store::LogStore;
 
 /// Rounds of cleaning for one writer.
 const ROUNDS_MAX: usize = 4096;
+/// So long after the disk had no room the file is taken for as large as it can be, where time is
+/// measured: writers that wait for room ask again and again, and to be refused takes the file
+/// system long.
+const GROW_AGAIN_MICROS: u64 = 50_000;
 /// Waits of a millisecond for what other threads have under way.
 const WAITS_MAX: usize = 10_000;
 
@@ -171,10 +175,14 @@ impl LogStore {
     /// An eighth more segments than `seen`, or as many as the disk has room for, if another thread
     /// has not made them meanwhile; `false`: the disk has no room.
     pub(crate) fn grow_file(&self, seen: usize) -> Result<bool, StoreError> {
-        let _one_at_a_time = self.growth.lock();
+        let mut refused_micros = self.growth.lock();
         let before = self.core.segments.lock().list.len();
         if before > seen {
             return Ok(true);
+        }
+        let now = self.core.adapt.clock_micros();
+        if self.is_disk_full() && now.is_some_and(|now| now < *refused_micros + GROW_AGAIN_MICROS) {
+            return Ok(false);
         }
         let mut more = (before / 8).max(4);
         while more > 0 && !self.try_grow(before + more)? {
@@ -182,6 +190,7 @@ impl LogStore {
         }
         self.core.is_disk_full.store(more == 0, Ordering::Relaxed);
         if more == 0 {
+            *refused_micros = self.core.adapt.now_micros();
             return Ok(false);
         }
         self.core.sync()?;

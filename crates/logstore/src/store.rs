@@ -83,7 +83,9 @@ pub struct LogStore {
     pub(crate) core: Core,
     pub(crate) places: Places,
     pub(crate) cleaner: Mutex<rank::PageCleaner, ()>,
-    pub(crate) growth: Mutex<rank::SegmentGrowth, ()>,
+    /// Growing the file, one thread at a time; when the disk had no room for that last, in
+    /// microseconds.
+    pub(crate) growth: Mutex<rank::SegmentGrowth, u64>,
 }
 
 impl LogStore {
@@ -217,7 +219,7 @@ impl LogStore {
             core,
             places: Mutex::new(places),
             cleaner: Mutex::new(()),
-            growth: Mutex::new(()),
+            growth: Mutex::new(0),
         }
     }
 

@@ -3,10 +3,14 @@
 //! A scan that reads one page after the other has the disk do one thing at a time. It knows which
 //! pages come next, and asks for some of them at once. None of them is needed yet, so a scan gets
 //! no more of the pool than would not hurt others (POOL-18).
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use weir_base::PageNo;
+use weir_base::{PageNo, ThreadCounts};
 
+use crate::ahead_pages::AheadRead;
+use crate::ahead_thread::AheadBatch;
 use crate::pool::Pool;
 use crate::read_in::Room;
 use crate::refill::Evicted;
@@ -18,15 +22,6 @@ const AHEAD_POOL_SHARE: u64 = 8;
 const SCAN_POOL_SHARE: u64 = 16;
 /// Frames that a scan tries to empty for a page before it does with fewer pages.
 const VICTIMS_MAX: u32 = 4;
-
-/// What became of pages that a scan comes to next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AheadRead {
-    /// So many of the first ones were looked at; there was no room for the rest.
-    pub looked_at: usize,
-    /// So many of them were absent, and have come.
-    pub arrived: u64,
-}
 
 impl Pool {
     /// Pages that a scan may have read ahead at a time.
@@ -49,6 +44,33 @@ impl Pool {
         self.stats.read_ahead.add(batch.read);
         self.stats.read_ahead_batches.add(u64::from(batch.arrived > 0));
         AheadRead { looked_at: batch.looked_at, arrived: batch.arrived }
+    }
+
+    /// Has a thread that does nothing else read those of the pages that are absent, as
+    /// [`Pool::read_ahead`] does. `None`: no such thread is idle ([`Pool::step_ahead`]).
+    #[must_use]
+    pub fn hand_over_ahead(&self, pages: Vec<PageNo>) -> Option<Arc<AheadBatch>> {
+        self.ahead_threads.hand_over(pages).ok()
+    }
+
+    /// Waits for such a batch, which counts as a read of this thread's, as if it had asked itself.
+    pub fn await_ahead(&self, batch: &AheadBatch) -> AheadRead {
+        ThreadCounts::reading(batch.pages().len() as u64, || batch.wait())
+    }
+
+    /// The step of a thread that reads batches for scans: waits at most so long for one. `false`:
+    /// there was none.
+    pub fn step_ahead(&self, limit: Duration) -> bool {
+        let Some(reading) = self.ahead_threads.take(limit) else { return false };
+        let read = self.read_ahead(reading.pages());
+        self.stats.read_ahead_handed_over.add(u64::from(read.arrived > 0));
+        reading.end(read);
+        true
+    }
+
+    /// Wakes the threads that wait in [`Pool::step_ahead`].
+    pub fn wake_ahead(&self) {
+        self.ahead_threads.wake();
     }
 
     /// A frame for a page that a scan comes to next: one that will not be missed, or that of the

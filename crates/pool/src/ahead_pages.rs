@@ -1,5 +1,14 @@
-//! How many pages are being read ahead, of all scans together.
+//! Pages that are read ahead: how many, of all scans together, and what became of them.
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What became of pages that a scan comes to next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AheadRead {
+    /// So many of the first ones were looked at; there was no room for the rest.
+    pub looked_at: usize,
+    /// So many of them were absent, and have come.
+    pub arrived: u64,
+}
 
 /// Pages that are being read ahead.
 #[derive(Default)]

@@ -9,10 +9,11 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-const FRAME_BITS: u32 = 24;
+const FRAME_BITS: u32 = 31;
 const FRAME_MASK: u64 = (1 << FRAME_BITS) - 1;
 const EXCLUSIVE: u64 = 1 << FRAME_BITS;
 const VERSION_ONE: u64 = 1 << 32;
+const _: () = assert!(EXCLUSIVE < VERSION_ONE, "the latch bit is no bit of the version");
 
 /// The most frames that a word can name.
 pub(crate) const FRAMES_MAX: u32 = (FRAME_MASK - 1) as u32;
@@ -37,7 +38,7 @@ impl Word {
     }
 }
 
-/// A page's word: 32 bits of version, a latch bit, 24 bits of frame number plus one.
+/// A page's word: 32 bits of version, a latch bit, 31 bits of frame number plus one.
 pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
@@ -112,6 +113,20 @@ mod tests {
         assert!(latch.try_exclusive(after));
         let unchanged = latch.release(after, Some(7), false);
         assert_eq!(unchanged, after);
+    }
+
+    /// A pool of 16 TiB is more than a test has: its last frame in a word.
+    #[test]
+    fn the_last_frame_of_the_largest_pool_has_a_name() {
+        let latch = Latch(AtomicU64::new(u64::MAX << 32));
+        for frame in [(1 << 24) - 2, (1 << 24) - 1, 1 << 24, FRAMES_MAX - 1] {
+            let seen = latch.load();
+            assert!(latch.try_exclusive(seen), "frame {frame}");
+            assert!(latch.load().is_exclusive());
+            let now = latch.release(seen, Some(frame), true);
+            assert_eq!((now.frame(), now.is_exclusive()), (Some(frame), false));
+            assert_eq!((now.0 >> 32) as u32, ((seen.0 >> 32) as u32).wrapping_add(1));
+        }
     }
 
     #[test]

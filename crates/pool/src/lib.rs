@@ -4,6 +4,7 @@
 mod access;
 mod ahead;
 mod ahead_pages;
+mod ahead_thread;
 mod backoff;
 mod damages;
 mod dirty;
@@ -39,7 +40,8 @@ mod warm_list;
 mod warm_plan;
 mod write_back;
 
-pub use ahead::AheadRead;
+pub use ahead_pages::AheadRead;
+pub use ahead_thread::AheadBatch;
 pub use damages::{Mended, PageFinding, RebuildPage, ScrubStats};
 pub use dirty::AgeCounts;
 pub use era::ERA_PAGES;

@@ -9,6 +9,7 @@ use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
 use crate::ahead_pages::AheadPages;
+use crate::ahead_thread::AheadThreads;
 use crate::damages::{Damages, ScrubStats};
 use crate::dirty::{AgeCounts, DirtyList};
 use crate::error::PoolError;
@@ -87,6 +88,7 @@ pub struct Pool {
     pub(crate) recent: Recent,
     pub(crate) asked: Asked,
     pub(crate) ahead: AheadPages,
+    pub(crate) ahead_threads: AheadThreads,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
     pub(crate) page_use: PageUse,
@@ -145,6 +147,7 @@ impl Pool {
             recent: Recent::new(count),
             asked: Asked::default(),
             ahead: AheadPages::default(),
+            ahead_threads: AheadThreads::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
             page_use: config.page_use,

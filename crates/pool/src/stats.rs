@@ -10,6 +10,7 @@ counters! {
         warmed: "pages", "of these, read unasked: they were in memory before the restart";
         read_ahead: "pages", "of these, read before a scan came to them";
         read_ahead_batches: "batches", "times that pages were read before a scan came to them";
+        read_ahead_handed_over: "batches", "of these, read by another thread as the scan went on";
         lost: "pages", "times a page was asked for that is damaged or cannot be read";
         passed_over: "places", "times a reader passed over rows that cannot be read";
         evictions: "pages", "pages evicted to make room";

@@ -3,14 +3,12 @@
 //! refused, and pages that are not there any more do not matter.
 use weir_base::{PageNo, varint};
 
-use crate::latch::FRAMES_MAX;
-
 /// Degrees of heat, the hottest first; the last is that of pages that are in no frame.
 const CLASSES: usize = 5;
 /// The greatest heat of a frame.
 const HEAT_MAX: usize = CLASSES - 2;
-/// More than a pool can hold are no list of its pages.
-const PAGES_MAX: u64 = FRAMES_MAX as u64;
+/// Of a larger pool these are noted, the most used ones; a longer list is none.
+const PAGES_MAX: u64 = (1 << 24) - 2;
 
 /// Pages by heat, each class ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -56,6 +56,11 @@ const ASKED_MICROS: u64 = 1_000_000;
 /// On a full disk it waits so long.
 const SCRUB_FULL_MICROS: u64 = 10_000_000;
 
+/// Threads that read for scans; more scans read for themselves.
+const AHEAD_THREADS_MAX: usize = 4;
+/// They look so often whether they are to end, if they are not woken.
+const AHEAD_LOOK: Duration = Duration::from_millis(50);
+
 /// The thread that acknowledges commits.
 const ACKS: &str = "weir-acks";
 
@@ -129,7 +134,10 @@ impl Workers {
         let redo: Loop = redo_loop;
         let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
-        for (name, run) in loops.into_iter().chain(keepers).chain(others).chain(redoers) {
+        let ahead: Loop = ahead_loop;
+        let ahead = std::iter::repeat_n(("weir-ahead", ahead), ahead_threads());
+        let all = loops.into_iter().chain(keepers).chain(others).chain(redoers).chain(ahead);
+        for (name, run) in all {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -144,12 +152,19 @@ impl Workers {
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
         self.pool.wake_cleaner();
+        self.pool.wake_ahead();
         self.acks.end();
         for thread in self.threads {
             // What panicked in there has halted the engine.
             let _ = thread.join();
         }
     }
+}
+
+/// As many as have processors to themselves when as many scans are at work.
+fn ahead_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).clamp(1, AHEAD_THREADS_MAX)
 }
 
 fn running(stop: &AtomicBool) -> bool {
@@ -212,6 +227,13 @@ fn redo_loop(site: &Site, stop: &AtomicBool) {
         site.clock.sleep_micros(5_000);
     }
     while running(stop) && site.bear(site.pool.apply_pending(REDO_PAGES).map_err(Into::into)) {}
+}
+
+/// Reads what scans come to next.
+fn ahead_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        site.pool.step_ahead(AHEAD_LOOK);
+    }
 }
 
 /// Reads in what was in memory before; ends when that is done.

@@ -1,6 +1,7 @@
 //! Leaves that a cursor has read before it comes to them.
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use weir_base::TreeId;
 use weir_btree::{Cursor, Tree, TreeError};
@@ -86,6 +87,92 @@ fn walk(cursor: &mut Cursor, rows: Range<u32>, up: bool, mut each: impl FnMut(u3
         each(n);
         on = if up { cursor.next() } else { cursor.prev() };
     }
+}
+
+/// Does `work` while two threads read what scans hand over; how many batches these were.
+fn helped(site: &Site, work: impl FnOnce()) -> u64 {
+    let pool = &site.env.pool;
+    let (done, before) = (AtomicBool::new(false), pool.stats().read_ahead_handed_over.get());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    pool.step_ahead(Duration::from_millis(1));
+                }
+            });
+        }
+        // Ends the threads also where the work fails.
+        struct End<'a>(&'a AtomicBool);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let _end = End(&done);
+        work();
+    });
+    pool.stats().read_ahead_handed_over.get() - before
+}
+
+#[test]
+fn another_thread_reads_what_comes_behind_and_each_leaf_once() {
+    for up in [true, false] {
+        let site = Site::new(&Shape::of(PAGE, 2048));
+        let leaves = 800;
+        let tree = absent(&site, leaves);
+        let mut handed_over = 0;
+        let walked = counted(&site, || {
+            handed_over = helped(&site, || {
+                // So slow that the other threads have their turn.
+                walk(&mut Cursor::new(tree), 0..leaves * ROWS, up, |n| {
+                    if n.is_multiple_of(8 * ROWS) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                });
+            });
+        });
+        let leaves = u64::from(leaves);
+        assert!(walked.ahead >= leaves - 8, "{walked:?}");
+        assert!((leaves..=leaves + 8).contains(&walked.reads), "none is read twice: {walked:?}");
+        assert!(handed_over >= 6 && handed_over < walked.batches, "{handed_over} of {walked:?}");
+    }
+}
+
+/// Rows that come and go split and join leaves while the batch behind is on its way.
+#[test]
+fn leaves_that_are_split_under_a_helped_walk_hide_no_row() {
+    let site = Site::new(&Shape::of(PAGE, 1024));
+    let tree = absent(&site, 1500);
+    let (stop, all) = (AtomicBool::new(false), 0..1500 * ROWS);
+    let handed_over = helped(&site, || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = fastrand::Rng::with_seed(7);
+                while !stop.load(Ordering::Relaxed) {
+                    // Between the rows that the walk asks for, behind them, in its way.
+                    let mut key = random.u32(all.clone()).to_be_bytes().to_vec();
+                    key.push(random.u8(..));
+                    site.put(&tree, &key, &[0xee; 700]).expect("a put");
+                }
+            });
+            for up in [true, false, true] {
+                let mut cursor = Cursor::new(tree.clone());
+                let mut on = if up { cursor.seek_first() } else { cursor.seek_last() };
+                let mut rows = 0;
+                while on.expect("a step") {
+                    if cursor.key().len() == 4 {
+                        let n = if up { rows } else { all.end - 1 - rows };
+                        assert_eq!(cursor.key(), n.to_be_bytes());
+                        rows += 1;
+                    }
+                    on = if up { cursor.next() } else { cursor.prev() };
+                }
+                assert_eq!(rows, all.end);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+    assert!(handed_over > 0);
 }
 
 #[test]
@@ -249,50 +336,58 @@ fn a_damaged_leaf_that_the_walk_does_not_come_to_is_no_error() {
 #[test]
 fn a_tree_is_dropped_under_walks_that_read_ahead() {
     for round in 0..4 {
-        let site = Site::new(&Shape::of(PAGE, 128));
-        let tree = absent(&site, 600);
+        let site = Site::new(&Shape::of(PAGE, 512));
+        let tree = absent(&site, 1500);
         let (stop, came) = (AtomicBool::new(false), AtomicBool::new(false));
         let walked = counted(&site, || {
-            std::thread::scope(|scope| {
-                for up in [true, false] {
-                    let (tree, stop, came) = (&tree, &stop, &came);
-                    scope.spawn(move || {
-                        while !stop.load(Ordering::Relaxed) {
-                            let mut cursor = Cursor::new(tree.clone());
-                            let mut on = if up { cursor.seek_first() } else { cursor.seek_last() };
-                            let mut last = None;
-                            while let Ok(true) = on {
-                                let n = u32::from_be_bytes(cursor.key().try_into().expect("a key"));
-                                assert!(last.is_none_or(|last| (n > last) == up), "in order");
-                                assert_eq!(cursor.value().expect("a value"), Some(&row(n).1[..]));
-                                last = Some(n);
-                                came.store(true, Ordering::Relaxed);
-                                on = if up { cursor.next() } else { cursor.prev() };
+            let walks = || {
+                std::thread::scope(|scope| {
+                    for up in [true, false] {
+                        let (tree, stop, came) = (&tree, &stop, &came);
+                        scope.spawn(move || {
+                            while !stop.load(Ordering::Relaxed) {
+                                let mut cursor = Cursor::new(tree.clone());
+                                let mut on =
+                                    if up { cursor.seek_first() } else { cursor.seek_last() };
+                                let mut last = None;
+                                while let Ok(true) = on {
+                                    let n =
+                                        u32::from_be_bytes(cursor.key().try_into().expect("a key"));
+                                    assert!(last.is_none_or(|last| (n > last) == up), "in order");
+                                    assert_eq!(
+                                        cursor.value().expect("a value"),
+                                        Some(&row(n).1[..])
+                                    );
+                                    last = Some(n);
+                                    came.store(true, Ordering::Relaxed);
+                                    on = if up { cursor.next() } else { cursor.prev() };
+                                }
+                                match on {
+                                    Ok(_) => {}
+                                    Err(TreeError::Gone(_)) => return,
+                                    Err(e) => panic!("{e}"),
+                                }
                             }
-                            match on {
-                                Ok(_) => {}
-                                Err(TreeError::Gone(_)) => return,
-                                Err(e) => panic!("{e}"),
-                            }
-                        }
-                    });
-                }
-                while !came.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-                std::thread::sleep(std::time::Duration::from_millis(10 * round));
-                tree.free_all(Header::default(), &mut |_| {
-                    site.pump();
-                    Ok(())
+                        });
+                    }
+                    while !came.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(10 * round));
+                    tree.free_all(Header::default(), &mut |_| {
+                        site.pump();
+                        Ok(())
+                    })
+                    .expect("freed");
+                    let other = site.tree(TreeId(20));
+                    for n in 0..1500 * ROWS {
+                        let (key, _) = row(n);
+                        site.put(&other, &key, &[0xee; 700]).expect("a put");
+                    }
+                    stop.store(true, Ordering::Relaxed);
                 })
-                .expect("freed");
-                let other = site.tree(TreeId(20));
-                for n in 0..600 * ROWS {
-                    let (key, _) = row(n);
-                    site.put(&other, &key, &[0xee; 700]).expect("a put");
-                }
-                stop.store(true, Ordering::Relaxed);
-            });
+            };
+            helped(&site, walks);
         });
         assert!(walked.batches > 0, "{walked:?}");
         assert_eq!(site.env.pool.stats().lost.get(), 0);

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use weir_base::{Lsn, PageNo};
+use weir_base::{Lsn, ManualClock, PageNo};
 use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
 use weir_logstore::{LogStore, LogStoreConfig, PageImage};
 
@@ -115,4 +115,28 @@ fn a_disk_that_is_full_at_every_growth_is_reported_and_nothing_is_lost() {
         assert!(refused > 0 && store.stats().growths.get() > 0);
         check(&store, &bytes);
     }
+}
+
+/// Writers that wait for room ask all the time: the disk is asked again after a while only.
+#[test]
+fn a_disk_that_had_no_room_is_not_asked_again_at_once() {
+    let sim = SimVolume::new(1);
+    let config = LogStoreConfig { segments: 40, pages: PAGES, ..config() };
+    let store = LogStore::create(&volume(&sim), DB, &config).expect("a store");
+    let clock = Arc::new(ManualClock::default());
+    store.adapt(clock.clone());
+    sim.set_capacity(Some(0));
+    let wanted = store.room_pages() + 1;
+    assert!(store.make_room_for(wanted).is_err_and(|e| e.is_disk_full()));
+    sim.set_capacity(None);
+    assert!(store.make_room_for(wanted).is_err(), "as it was a moment ago");
+    clock.advance(49_999);
+    assert!(store.make_room_for(wanted).is_err());
+    clock.advance(1);
+    store.make_room_for(wanted).expect("the disk has room now");
+    // What had room is asked again at once.
+    let wanted = store.room_pages() + 1;
+    store.make_room_for(wanted).expect("the disk has room");
+    sim.set_capacity(Some(0));
+    assert!(store.make_room_for(store.room_pages() + 1).is_err());
 }
