@@ -177,6 +177,8 @@ ranks! {
         "the last bytes of the log; copying at most 128 KiB";
     LogReadBuffers "redo"
         "memory to read the log into; memory only";
+    TreesBeingFreed "btree"
+        "which trees are being freed; memory only";
     TreeCodecs "pool"
         "how pages of which tree are packed; memory only";
     SegmentUpkeep "pool"

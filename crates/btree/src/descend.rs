@@ -149,7 +149,8 @@ impl Tree {
         Ok(None)
     }
 
-    /// BTREE-9: what is not the child that its parent promises is damage, if it is still there.
+    /// BTREE-9: what is not the child that its parent promises is damage, if it is still there, and
+    /// the tree is not being freed.
     #[cold]
     fn stranger(
         &self,
@@ -164,12 +165,31 @@ impl Tree {
         if !child.still() {
             return Ok(Stranger::Changing);
         }
+        if !matches!(target, DescentTarget::Remnant) && self.is_being_freed()? {
+            return Err(TreeError::Gone(self.id));
+        }
         let what = if tree == self.id {
             format!("it is not a node of level {level}, as its parent says")
         } else {
             format!("its parent is of this tree, it is of tree {tree}")
         };
         Err(self.damaged(child.page(), what))
+    }
+
+    /// Whether a thread is freeing this tree, or has done so since the walk began.
+    #[cold]
+    fn is_being_freed(&self) -> Result<bool, TreeError> {
+        if self.env.being_freed.lock().contains(&self.id) {
+            return Ok(true);
+        }
+        let pool = &self.env.pool;
+        loop {
+            let root = pool.optimistic(self.root)?;
+            let is_own = self.is_own(root.node());
+            if root.still() {
+                return Ok(!is_own);
+            }
+        }
     }
 
     /// Whether the page at the root is this tree's still (BTREE-8).

@@ -12,7 +12,8 @@ use crate::overflow::{Admit, Ahead, ChainHead};
 use crate::tree::Tree;
 
 impl Tree {
-    /// Frees all pages of this tree, which no other thread uses any more. A root that is free
+    /// Frees all pages of this tree, which no name leads to any more; a thread that walks over it
+    /// gets [`TreeError::Gone`]. A root that is free
     /// already means that it was done before.
     ///
     /// # Errors
@@ -33,6 +34,8 @@ impl Tree {
             return Ok(false);
         }
         admit(Ahead::of(2048))?;
+        // Before the first page is: a walk that meets what is left finds it here.
+        self.env.being_freed.lock().insert(self.id);
         let arrived = match self.try_descend(DescentTarget::Remnant, 0) {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return Ok(true),
@@ -123,6 +126,8 @@ impl Tree {
         self.env.space.log_free(&mut group, &[page])?;
         group.commit(self.env.pool.log())?;
         self.env.space.unclaim(&[page]);
+        // Not before the root says so.
+        self.env.being_freed.lock().remove(&self.id);
         // Dropped or never made: no other tree will have its number.
         self.env.pool.store().set_codec(self.id, None);
         Ok(false)

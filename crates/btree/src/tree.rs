@@ -1,7 +1,9 @@
 //! A tree: its root never moves, so a tree is named by one page number for as long as it lives.
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use weir_base::{PageNo, TreeId};
+use weir_base::lock::Mutex;
+use weir_base::{PageNo, TreeId, rank};
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Kind, Stamp, max_inline_value, max_key_len};
 use weir_pool::{PageToken, Pool};
@@ -17,6 +19,16 @@ pub struct Env {
     pub pool: Arc<Pool>,
     /// Pages in use.
     pub space: Arc<Space>,
+    /// Trees whose pages are being freed: what is left of one does not look like a tree.
+    pub(crate) being_freed: Mutex<rank::TreesBeingFreed, HashSet<TreeId>>,
+}
+
+impl Env {
+    /// What trees share that have these pages.
+    #[must_use]
+    pub fn new(pool: Arc<Pool>, space: Arc<Space>) -> Self {
+        Env { pool, space, being_freed: Mutex::default() }
+    }
 }
 
 /// A B+tree.

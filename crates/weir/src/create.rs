@@ -235,7 +235,7 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let pool = Arc::new(Pool::new(&pool_config(config, log_bytes, 0), store, log.clone())?);
     pool.begin_at(start);
     let space = Arc::new(Space::create(pool.clone(), config.pages_max)?);
-    let env = Env { pool, space };
+    let env = Env::new(pool, space);
     let claimed = env.space.claim(3)?;
     if claimed != [CATALOG_ROOT, ERA_PAGES[0], ERA_PAGES[1]] {
         return Err(Error::Damaged("a new database does not begin empty".into()));

@@ -213,7 +213,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     pool.store().note_growth(Box::new(move |pages| noted.update(|c| c.pages = pages)));
     let space = Space::open(pool.clone(), config.pages_max, control.get().maps)?;
     let space = Arc::new(space.with_hole_limits(hole_limits(&config, pool.page_size())));
-    let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
+    let env = Arc::new(Env::new(pool.clone(), space.clone()));
     let registry = Arc::new(Registry::new(next_txn));
     let next_tree = Arc::new(AtomicU64::new(next_tree.0));
     let held = {

@@ -60,7 +60,7 @@ impl Site {
         let pool = Arc::new(Pool::new(&config, Arc::new(store), log.clone()).expect("a pool"));
         pool.begin_at(log.end());
         let space = Arc::new(Space::create(pool.clone(), 1 << 18).expect("a space"));
-        let env = Arc::new(Env { pool, space });
+        let env = Arc::new(Env::new(pool, space));
         Site {
             volume: sim,
             log,

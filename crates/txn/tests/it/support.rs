@@ -107,7 +107,7 @@ pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
     let pool = Arc::new(Pool::new(&config, Arc::new(store), log.clone()).expect("a pool"));
     pool.begin_at(log.end());
     let space = Arc::new(Space::create(pool.clone(), 1 << 18).expect("a space"));
-    let env = Arc::new(Env { pool: pool.clone(), space });
+    let env = Arc::new(Env::new(pool.clone(), space));
     let registry = Arc::new(Registry::new(TxnId(1)));
     let pump = Arc::new(Pump { pool, registry: registry.clone(), one: Mutex::new(()) });
     let patient = pump.clone();
