@@ -4,7 +4,7 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use weir_base::TxnId;
+use weir_base::{TreeId, TxnId};
 use weir_btree::{Cursor as RawCursor, RowHead, Tree};
 
 use crate::context::Context;
@@ -76,8 +76,11 @@ struct Step<'a> {
     start: Option<Option<Vec<u8>>>,
     /// The range is locked from the edge to here.
     locked: Option<Reach>,
-    /// This row is locked.
+    /// This row is locked, since this mark.
     row: Option<Vec<u8>>,
+    mark: usize,
+    /// No row counts on its absence: the locks of rows that have gone are released.
+    frees_gone: bool,
     /// The row stood on has been passed: the next one can be taken from the same leaf.
     on: bool,
     /// This row is waited for, whatever others are.
@@ -263,6 +266,8 @@ impl LockingCursor {
             start,
             locked,
             row,
+            mark: 0,
+            frees_gone: locks_rows,
             on,
             lock_current,
             ranges,
@@ -298,6 +303,7 @@ impl LockingCursor {
             self.low = low;
         }
         step.on = false;
+        step.keep_lock_of(self.raw.tree().id(), found.then(|| self.raw.key()));
         if step.ranges {
             let reach = if found { Reach::Key(self.raw.key().to_vec()) } else { Reach::End };
             if !step.has_locked(&reach) {
@@ -437,6 +443,7 @@ impl LockingCursor {
         let semi_consistent =
             self.semi_consistent && !step.ranges && step.lock_current.as_deref() != Some(key);
         let waits = !self.skip_locked && !semi_consistent;
+        let mark = step.txn.lock_mark();
         let usual = (!waits).then(|| step.txn.set_wait(Wait::No));
         let got = step.lock(self.raw.tree(), Place::Key(key), self.kind, writer);
         if let Some(usual) = usual {
@@ -448,7 +455,9 @@ impl LockingCursor {
             }
             got => got?,
         }
-        step.row = Some(key.to_vec());
+        if step.row.as_deref() != Some(key) {
+            (step.row, step.mark) = (Some(key.to_vec()), mark);
+        }
         Ok(true)
     }
 }
@@ -458,6 +467,16 @@ impl Step<'_> {
     fn check(&self, head: RowHead) -> Result<(), TxnError> {
         let is_newer = self.snapshot.is_some_and(|at| self.cx.registry().is_newer(head.stamp, at));
         if is_newer { Err(TxnError::Conflict) } else { Ok(()) }
+    }
+
+    /// Releases the lock of any other row than that at `key`: it was waited for, and has gone.
+    /// Another transaction may insert one there.
+    fn keep_lock_of(&mut self, tree: TreeId, key: Option<&[u8]>) {
+        if self.frees_gone && self.row.is_some() && self.row.as_deref() != key {
+            let marks = self.mark..self.txn.lock_mark();
+            self.txn.release_between(self.cx, marks, |of| of == tree);
+            self.row = None;
+        }
     }
 
     fn has_locked(&self, reach: &Reach) -> bool {

@@ -288,6 +288,36 @@ fn no_wait_and_skip_locked() {
 }
 
 #[test]
+fn a_row_that_goes_while_it_is_waited_for_is_locked_no_longer_below_repeatable_read() {
+    for (isolation, free) in [(ReadCommitted, true), (RepeatableRead, false)] {
+        for up in [true, false] {
+            let (db, tree) = filled(11);
+            let mut one = db.begin(TxnOptions::default());
+            one.delete(&tree, &key(4)).expect("delete");
+            let two = std::thread::scope(|scope| {
+                let two = scope.spawn(|| {
+                    let lock_wait = Wait::Until(Duration::from_secs(60));
+                    let mut two = db.begin(TxnOptions { isolation, lock_wait });
+                    let cursor = two.cursor_for_update(&tree);
+                    assert_eq!(scan(&mut two, cursor, 3, 9, up), [6, 8]);
+                    two
+                });
+                while db.stats().locks.waiting == 0 {
+                    assert!(!two.is_finished(), "it has not waited");
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+                one.commit_durably(Durability::Lazy).expect("commit");
+                two.join().expect("its rows")
+            });
+            let is = [4, 5, 6, 8, 10].map(|n| is_free(&db, &tree, n));
+            assert_eq!(is, [free, free, false, false, true], "{isolation:?} {up}");
+            drop(two);
+            assert!(is_free(&db, &tree, 6), "at the end all are");
+        }
+    }
+}
+
+#[test]
 fn a_semi_consistent_read_shows_what_is_committed_and_waits_only_for_lock_current() {
     let (db, tree) = filled(9);
     let mut one = db.begin(TxnOptions::default());
