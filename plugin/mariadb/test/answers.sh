@@ -12,14 +12,15 @@ start main --skip-networking
 sql main -e "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=Weir"
 
 rows() { sql main -e "SELECT COUNT(*) FROM d.t WHERE id BETWEEN $1 AND $2"; }
-# Clients that send on and do not read: more answers than a socket holds, each in its place.
+# Clients that send on and do not read: more answers than a socket holds (279), each in its place. With the statements that it holds of a
+# client that the server is behind (217) it is full: with more, both would wait for each other.
 talkers=()
 for n in 1 2 3 4; do
-	timeout 60 "$directory/talk" "$sockets/main" d $((n * 10000)) 500 &
+	timeout 60 "$directory/talk" "$sockets/main" d $((n * 10000)) 400 &
 	talkers+=($!)
 done
 for talker in "${talkers[@]}"; do wait "$talker" || die "a client that sends on is not answered"; done
-[ "$(rows 10000 49999)" = 2000 ] || die "$(rows 10000 49999) rows of 2000"
+[ "$(rows 10000 49999)" = 1600 ] || die "$(rows 10000 49999) rows of 1600"
 # No other client waits when one goes without reading.
 { for n in $(seq 200); do echo "INSERT INTO t VALUES ($((50000 + n)));"; done; } | timeout 5 mariadb --no-defaults -uroot -S "$sockets/main" d
 mariadb --no-defaults -uroot -S "$sockets/main" --compress d -e "INSERT INTO t VALUES (60000); BEGIN; INSERT INTO t VALUES (60001); COMMIT"
@@ -61,7 +62,7 @@ ended
 rm "$sync.fail"
 slay $server
 start main --skip-networking
-[ "$(rows 1 4999)" = 30 ] && [ "$(rows 10000 60001)" = 2202 ] || die "what was acknowledged is not there"
+[ "$(rows 1 4999)" = 30 ] && [ "$(rows 10000 60001)" = 1802 ] || die "what was acknowledged is not there"
 sql main -e "CHECK TABLE d.t" | grep -q OK || die "CHECK TABLE"
 
 # With a binary log, also in a file that it has begun meanwhile.
