@@ -165,8 +165,15 @@ impl Tree {
         if !child.still() {
             return Ok(Stranger::Changing);
         }
-        if !matches!(target, DescentTarget::Remnant) && self.is_being_freed()? {
-            return Err(TreeError::Gone(self.id));
+        if !matches!(target, DescentTarget::Remnant) {
+            if self.env.being_freed.lock().contains(&self.id) {
+                return Err(TreeError::Gone(self.id));
+            }
+            // Freed since the walk began: the next one finds that at its root.
+            let root = self.env.pool.optimistic(self.root)?;
+            if !(self.is_own(root.node()) && root.still()) {
+                return Ok(Stranger::Changing);
+            }
         }
         let what = if tree == self.id {
             format!("it is not a node of level {level}, as its parent says")
@@ -174,22 +181,6 @@ impl Tree {
             format!("its parent is of this tree, it is of tree {tree}")
         };
         Err(self.damaged(child.page(), what))
-    }
-
-    /// Whether a thread is freeing this tree, or has done so since the walk began.
-    #[cold]
-    fn is_being_freed(&self) -> Result<bool, TreeError> {
-        if self.env.being_freed.lock().contains(&self.id) {
-            return Ok(true);
-        }
-        let pool = &self.env.pool;
-        loop {
-            let root = pool.optimistic(self.root)?;
-            let is_own = self.is_own(root.node());
-            if root.still() {
-                return Ok(!is_own);
-            }
-        }
     }
 
     /// Whether the page at the root is this tree's still (BTREE-8).

@@ -13,8 +13,7 @@ use crate::tree::Tree;
 
 impl Tree {
     /// Frees all pages of this tree, which no name leads to any more; a thread that walks over it
-    /// gets [`TreeError::Gone`]. A root that is free
-    /// already means that it was done before.
+    /// gets [`TreeError::Gone`]. A root that is free already means that it was done before.
     ///
     /// # Errors
     /// [`TreeError`]; what is left can be freed by another call.
