@@ -264,11 +264,12 @@ impl Found {
                 }
                 Entry::Block { kind: Kind::Page, number, units, .. } => {
                     let block = bytes.get(at..).unwrap_or_default();
-                    let is_it = |head: &BlockHead| {
+                    let is_it = |(head, _): &(BlockHead, &[u8])| {
                         (head.kind, head.number, head.seq) == (Kind::Page, number, seq)
                     };
-                    if BlockHead::parse(self.db, block).is_some_and(|(head, _)| is_it(&head)) {
-                        self.block(offset + at as u64, block);
+                    let sound = BlockHead::parse(self.db, block).filter(is_it);
+                    if let Some((head, payload)) = sound {
+                        self.page(offset + at as u64, &head, payload);
                     } else if self.is_within(offset + at as u64, units) {
                         let position = (offset + at as u64) / UNIT as u64;
                         let place = Place::new(position, usize::from(units), seq);
@@ -289,9 +290,13 @@ impl Found {
     /// The block at the front of `bytes`, if one is there.
     fn block(&mut self, offset: u64, bytes: &[u8]) {
         let Some((head, payload)) = BlockHead::parse(self.db, bytes) else { return };
-        if head.kind != Kind::Page {
-            return;
+        if head.kind == Kind::Page {
+            self.page(offset, &head, payload);
         }
+    }
+
+    /// A page's block.
+    fn page(&mut self, offset: u64, head: &BlockHead, payload: &[u8]) {
         let units = units_of(crate::format::BLOCK_HEAD + payload.len());
         let place = Place::new(offset / UNIT as u64, units, head.seq);
         self.newest = self.newest.max(head.lsn);

@@ -119,24 +119,22 @@ impl Source {
                 "nothing says which database it is: pages in segments cannot be found".into(),
             ));
         };
-        let (mut is_map_lost, failed) =
-            (false, |e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}")));
-        let store = match LogStructuredStore::open(&volume, db) {
-            Ok(store) => store,
+        let failed = |e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}"));
+        let (store, is_map_lost) = match LogStructuredStore::open(&volume, db) {
+            Ok(store) => (store, false),
             Err(why) => {
                 let control = control.filter(|control| control.db == db);
                 let size = size.or(control.map(|control| control.page_size as usize));
                 let pages = control.map_or(0, |control| control.pages);
                 let rebuilt = LogStructuredStore::rebuild(&volume, db, size, pages);
                 let rebuilt = rebuilt.map_err(failed)?;
-                is_map_lost = true;
                 remarks.push(format!(
                     "where pages lie in '{SEGMENTS_FILE}' was found in the segments themselves \
                      ({why}): {} pages, {} more whose newest state is damaged. A newer state of a \
                      page may be lost without a trace, so rows may be older than they were",
                     rebuilt.pages, rebuilt.pages_damaged
                 ));
-                rebuilt.store
+                (rebuilt.store, true)
             }
         };
         let page_size = store.page_size();
