@@ -47,13 +47,25 @@ start other --skip-networking --weir-metrics-address=0.0.0.0:$port
 grep -q "weir_metrics_address.*can be reached from other machines" "$directory/other/server.log" || die "no warning of metrics for other machines"
 slay $server
 
+# A session that stays: it does these statements, of which the last one says something in $directory/out, and goes on with what is
+# written to descriptor 7, until `leave`.
+stay() { # statements
+	rm -f "$directory/in"
+	mkfifo "$directory/in"
+	sql main work --unbuffered <"$directory/in" >"$directory/out" 2>&1 &
+	stays=$!
+	exec 7>"$directory/in"
+	echo "$1" >&7
+	for _ in $(seq 100); do [ -s "$directory/out" ] && break; sleep 0.1; done
+}
+leave() { # statements
+	echo "$1" >&7
+	exec 7>&-
+	wait $stays
+}
+
 # ---- which transaction waits for which
-mkfifo "$directory/in"
-sql main work --unbuffered <"$directory/in" >"$directory/out" 2>&1 &
-holder=$!
-exec 7>"$directory/in"
-echo "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; UPDATE t SET a=99 WHERE id=7; SELECT CONNECTION_ID();" >&7
-for _ in $(seq 100); do [ -s "$directory/out" ] && break; sleep 0.1; done
+stay "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; UPDATE t SET a=99 WHERE id=7; SELECT CONNECTION_ID();"
 id=$(cat "$directory/out")
 is "$(sql main -e "SELECT state, isolation, transaction > 0, seconds >= 0 FROM information_schema.weir_transactions WHERE session=$id")" $'open\tREAD-COMMITTED\t1\t1' "weir_transactions"
 (sql main work -e "SET weir_lock_wait_timeout=60; UPDATE t SET a=98 WHERE id=7" &)
@@ -68,9 +80,7 @@ is "$waits" $'work/t\texclusive\t'"$id" "the wait and its holder"
 is "$(sql main -e "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting'")" 1 "the transactions that wait"
 sql main -e "CREATE USER plain@localhost; GRANT SELECT ON work.* TO plain@localhost"
 is "$(mariadb --no-defaults -uplain -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions; SELECT COUNT(*) FROM information_schema.weir_checkpoint")" $'0\n0\n0' "without PROCESS"
-echo "ROLLBACK;" >&7
-exec 7>&-
-wait $holder
+leave "ROLLBACK;"
 sql main work -e "XA START 'one'; INSERT INTO t VALUES (100000, 1, ''); XA END 'one'; XA PREPARE 'one'"
 is "$(sql main -e "SELECT state, xid LIKE '%6F6E65' FROM information_schema.weir_transactions WHERE xid IS NOT NULL")" $'prepared\t1' "a prepared one"
 # ---- a change of a definition waits for it, can be seen to, and hears a KILL
@@ -93,16 +103,9 @@ some "$(ls "$directory/copy")" "the copy"
 sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'" 2>/dev/null && die "a copy over a copy"
 # What a session's transaction sees, whatever was committed since, and not what is prepared.
 rows=$(sql main work -e "SELECT COUNT(*), SUM(a) FROM t")
-mkfifo "$directory/seen.in"
-sql main work --unbuffered <"$directory/seen.in" >"$directory/out" 2>&1 &
-seer=$!
-exec 7>"$directory/seen.in"
-echo "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT 'seen';" >&7
-for _ in $(seq 100); do [ -s "$directory/out" ] && break; sleep 0.1; done
+stay "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT 'seen';"
 sql main work -e "INSERT INTO t VALUES (200000, 5, 'later'); XA START 'one'; INSERT INTO t VALUES (200001, 5, ''); XA END 'one'; XA PREPARE 'one'"
-echo "SET GLOBAL weir_create_checkpoint='$directory/seen'; ROLLBACK;" >&7
-exec 7>&-
-wait $seer
+leave "SET GLOBAL weir_create_checkpoint='$directory/seen'; ROLLBACK;"
 sql main work -e "XA ROLLBACK 'one'; DELETE FROM t WHERE id=200000"
 sql main -e "CREATE USER copier@localhost; GRANT SUPER ON *.* TO copier@localhost"
 mariadb --no-defaults -ucopier -S "$sockets/main" -e "SET GLOBAL weir_create_checkpoint='$directory/copy2'" 2>"$directory/out" && die "a copy without FILE"
