@@ -48,6 +48,11 @@ pub(crate) struct Backup {
     /// what is in TO.part is good for 'weir restore --incomplete'
     #[arg(long)]
     pub(crate) follow: bool,
+    /// While it follows, read all of TO.part again so often, and end with an error if it is not
+    /// what was written: begin another then
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, requires = "follow",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) verify_every: u64,
 }
 
 #[derive(ClapArgs)]

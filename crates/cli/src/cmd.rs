@@ -2,6 +2,7 @@
 mod advise;
 mod backup;
 mod backup_out;
+mod backup_scrub;
 mod bench;
 mod check;
 mod check_through;

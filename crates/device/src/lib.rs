@@ -36,7 +36,7 @@ pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
 pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;
 pub use layer::Layer;
-pub use lock::{InUse, try_lock_file};
+pub use lock::{InUse, forget_cached, try_lock_file};
 pub use memory::memory_bytes;
 pub use overlay::OverlayVolume;
 pub use owner::give_to_owner_of;

@@ -32,6 +32,15 @@ pub fn try_lock_file(file: &File) -> io::Result<bool> {
     sys::try_lock(file)
 }
 
+/// Has the kernel drop what it caches of a file, so that what is read next comes from the disk;
+/// what is not written yet stays.
+///
+/// # Errors
+/// What the system reports.
+pub fn forget_cached(file: &File) -> io::Result<()> {
+    sys::forget_cached(file)
+}
+
 /// Another volume has the directory open: what lies in the `WouldBlock` error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InUse {

@@ -71,6 +71,13 @@ pub(crate) fn enlarge_pipe(file: &File, bytes: libc::c_int) {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
 }
 
+/// Has the kernel drop what it caches of a file, but for what is not written yet.
+pub(crate) fn forget_cached(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the call touches no memory of ours.
+    let failed = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
+}
+
 /// Has this thread get no `SIGPIPE`: programs that embed the engine may not expect one, which ends
 /// them.
 pub(crate) fn block_sigpipe() -> io::Result<()> {

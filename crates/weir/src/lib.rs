@@ -149,13 +149,15 @@ pub use weir_base::{
     Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, ThreadCounts, TxnId, format_size,
     parse_size,
 };
+#[doc(hidden)]
+pub use weir_btree::KeysAhead;
 pub use weir_btree::{TreeReport, TreeSize};
 #[doc(hidden)]
 pub use weir_crypt::SealedReader;
 pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
-    Volume, punches_holes, try_lock_file,
+    Volume, forget_cached, punches_holes, try_lock_file,
 };
 pub use weir_pool::{
     DoubleWriteConfig, DoubleWriteMode, Mended, PageCodec, PageFinding, StoreLook,

@@ -3,6 +3,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,6 +11,7 @@ use weir::{AskedBackup, BackupBase, BackupOptions, SealedReader, format_size};
 use weir_backup::{Found, MAGIC, Partial, Reader, Verified, verify, verify_rest};
 
 use super::backup_out::Out;
+use super::backup_scrub::{Outcome, Scrub};
 use crate::args_backup::Backup;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
 use crate::keys;
@@ -39,8 +41,7 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
             "no process has the database open, so there is nothing to follow: leave out --follow"
         )),
         Ok(db) => from_here(&db, &options, there, &mut out, &stop),
-        Err(e) if is_in_use(&e) => through(&args.dir.path, &options, there, &mut out, &stop)
-            .map_err(|why| why.context("the process that has the database open was asked")),
+        Err(e) if is_in_use(&e) => through(args, &options, there, &mut out, &stop),
         Err(e) => Err(e),
     };
     let Some(words) = made.with_context(|| format!("backing up {}", args.dir.path.display()))?
@@ -142,13 +143,61 @@ fn from_here(
     Ok(done?.map(|done| words(done.bytes, done.pages, done.log_bytes, done.end)))
 }
 
-/// Of a database that another process has open: that process makes it, and it is verified here.
+/// Of a database that another process has open. While it follows, what is there is read again.
 fn through(
-    dir: &Path,
+    args: &Backup,
     options: &BackupOptions,
     there: Option<Partial>,
     out: &mut Out,
     stop: &AtomicBool,
+) -> Result<Option<String>> {
+    let every = Duration::from_secs(args.verify_every);
+    let part = out.part().filter(|_| options.follow).map(Path::to_owned);
+    let scrub = part.map(|part| Scrub::new(&part, every));
+    let made = std::thread::scope(|scope| {
+        if let Some(scrub) = &scrub {
+            let thread = std::thread::Builder::new().name("weir-archive".into());
+            thread.spawn_scoped(scope, || scrub.run())?;
+        }
+        let to = Watch { stop, scrub: scrub.as_ref() };
+        let made = receive(&args.dir.path, options, there, out, to);
+        scrub.iter().for_each(Scrub::end);
+        made.map_err(|why| why.context("the process that has the database open was asked"))
+    });
+    let Outcome { passes, damage } = scrub.map(|scrub| scrub.outcome()).unwrap_or_default();
+    if let Some(damage) = damage {
+        return Err(anyhow!(damage).context(
+            "what there is of the backup was read again, and is damaged: begin another; what was \
+             written before the damage can be restored with --incomplete if all pages are there",
+        ));
+    }
+    let made = made?;
+    if passes > 0 {
+        eprintln!("read again while it followed: {passes} times");
+    }
+    Ok(made)
+}
+
+/// What ends a backup early.
+#[derive(Clone, Copy)]
+struct Watch<'a> {
+    stop: &'a AtomicBool,
+    scrub: Option<&'a Scrub>,
+}
+
+impl Watch<'_> {
+    fn is_over(self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.scrub.is_some_and(Scrub::is_damaged)
+    }
+}
+
+/// The process that has the database open makes it, and it is verified here.
+fn receive(
+    dir: &Path,
+    options: &BackupOptions,
+    there: Option<Partial>,
+    out: &mut Out,
+    watch: Watch<'_>,
 ) -> Result<Option<String>> {
     let keys = keys::given();
     let asked = match &there {
@@ -163,7 +212,7 @@ fn through(
         asked => asked.context("asking for it")?,
     };
     let bar = byte_bar("backing up");
-    let mut asked = Watched { asked, stop, follows: options.follow, ended: false };
+    let mut asked = Watched { asked, watch, follows: options.follow, ended: false };
     let begin = match &there {
         Some(there) if there.seal.is_some() => asked.begin_of_sealed()?,
         _ => Vec::new(),
@@ -176,6 +225,9 @@ fn through(
         if is_all && !is_said {
             is_said = true;
             bar.suspend(|| eprintln!("following: any moment from now on can be restored"));
+        }
+        if is_all && let Some(scrub) = watch.scrub {
+            scrub.is_written(bytes);
         }
         true
     };
@@ -193,7 +245,7 @@ fn through(
     if let Some(e) = tee.failed {
         return Err(e).context("writing the backup");
     }
-    if stop.load(Ordering::Relaxed) && !options.follow {
+    if watch.is_over() && !options.follow {
         return Ok(None);
     }
     Ok(verified?.map(|verified| describe(&verified)))
@@ -219,7 +271,7 @@ pub(super) fn byte_bar(what: &'static str) -> ProgressBar {
 /// What comes from the process, until Ctrl-C: one that follows ends in order then.
 struct Watched<'a> {
     asked: AskedBackup,
-    stop: &'a AtomicBool,
+    watch: Watch<'a>,
     follows: bool,
     ended: bool,
 }
@@ -242,7 +294,7 @@ impl Watched<'_> {
 
 impl Read for Watched<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.stop.load(Ordering::Relaxed) && !self.ended {
+        if self.watch.is_over() && !self.ended {
             self.ended = true;
             if !self.follows {
                 return Ok(0);

@@ -81,6 +81,14 @@ impl Out {
         }
     }
 
+    /// The file that is being written.
+    pub(super) fn part(&self) -> Option<&Path> {
+        match self {
+            Out::File(part) => Some(&part.part),
+            Out::Stream(_) => None,
+        }
+    }
+
     /// What is written from now on goes there, and in the place of all that is behind.
     pub(super) fn go_on_at(&mut self, at: u64) {
         if let Out::File(part) = self {

@@ -1,6 +1,7 @@
 //! `weir backup`, `verify` and `restore`: codes and words, of a database that is closed, and of one
 //! that another process has open; what is in a backup is tested in `weir`.
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -151,4 +152,59 @@ fn a_damaged_page_is_made_again_from_a_backup_that_reaches_far_enough() {
     damage();
     let ran = expect(2, &["repair", &dir, "--page", "4", "--from", &full]);
     assert!(ran.err.contains("nothing says what page 4 held last"), "{ran:?}");
+}
+
+#[test]
+fn one_that_follows_is_read_again_and_ends_where_it_is_damaged() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let config = weir::Config { pool_bytes: 8 << 20, ..weir::Config::default() };
+    let db = weir::Db::open(&scratch.path("db"), config).unwrap();
+    let tree = db.create_tree("rows").unwrap();
+    tree.bulk_load((0..10_000u32).map(|n| (n.to_be_bytes(), [7; 300]))).unwrap();
+    let (full, again) = (scratch.text("full"), scratch.text("again"));
+    let mut follower = weir()
+        .args(["backup", &dir, &full, "--follow", "--verify-every", "1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut says = BufReader::new(follower.stderr.take().unwrap());
+    let mut line = String::new();
+    says.read_line(&mut line).unwrap();
+    assert!(line.starts_with("following"), "{line}");
+    // What is whole is taken for whole, also while it is written.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2_500) {
+        tree.put(b"key", &[1; 5_000], weir::Durability::Synced).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(follower.try_wait().unwrap().is_none(), "it goes on");
+    let part =
+        std::fs::File::options().read(true).write(true).open(scratch.path("full.part")).unwrap();
+    let (at, mut byte) = (1 << 20, [0]);
+    part.read_exact_at(&mut byte, at).unwrap();
+    part.write_all_at(&[!byte[0]], at).unwrap();
+    // Nothing else ends it.
+    let began = Instant::now();
+    let ended = loop {
+        match follower.try_wait().unwrap() {
+            Some(ended) => break ended,
+            None if began.elapsed() > Duration::from_secs(60) => {
+                follower.kill().unwrap();
+                panic!("the damage is not found");
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let mut said = String::new();
+    says.read_to_string(&mut said).unwrap();
+    assert_eq!(ended.code(), Some(2), "{said}");
+    assert!(said.contains("was read again, and is damaged: begin another"), "{said}");
+    assert!(said.contains("full.part"), "{said}");
+    assert!(!scratch.path("full").exists() && scratch.path("full.part").exists());
+    // The database knows nothing of that, and another one may be made.
+    expect(0, &["backup", &dir, &again, "--rate", "1GiB"]);
+    expect(0, &["verify", &again]);
+    db.close().unwrap();
+    expect(2, &["backup", &dir, &again, "--verify-every", "1"]);
 }
