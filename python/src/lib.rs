@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 use pyo3::{create_exception, wrap_pyfunction};
 use weirdb::{Conflict, Durability, Isolation, LockWait, OpenError, Slice, TxnOptions};
 
-use octets::{Octets, Value};
+use octets::{Bound_, Many, Octets, Value, bytes, many};
 use upkeep::{Dense, How, Made, Watcher};
 
 create_exception!(_weirdb, Error, pyo3::exceptions::PyException);
@@ -139,12 +139,6 @@ fn bounds(from: Option<Octets>, to: Option<Octets>) -> Range {
     let to = to.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec()));
     (from, to)
 }
-
-fn bytes<'py>(py: Python<'py>, slice: Option<Slice>) -> Option<Bound_<'py>> {
-    slice.map(|slice| PyBytes::new(py, &slice))
-}
-
-type Bound_<'py> = pyo3::Bound<'py, PyBytes>;
 
 /// An open database.
 #[pyclass(frozen)]
@@ -346,6 +340,10 @@ impl Tree {
         Ok(bytes(py, found))
     }
 
+    fn get_many<'py>(&self, py: Python<'py>, keys: Vec<Octets>) -> PyResult<Many<'py>> {
+        Ok(many(py, py.detach(|| self.tree.get_many(&keys)).map_err(exception)?))
+    }
+
     fn view(&self, py: Python<'_>, key: Octets) -> PyResult<Option<Value>> {
         let found = py.detach(|| self.tree.get(&*key)).map_err(exception)?;
         Ok(found.map(Value::of))
@@ -455,6 +453,16 @@ impl Snapshot {
         let txn = self.now()?;
         let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(exception)?;
         Ok(bytes(py, found))
+    }
+
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        keys: Vec<Octets>,
+    ) -> PyResult<Many<'py>> {
+        let txn = self.now()?;
+        Ok(many(py, py.detach(|| txn.get_many(&tree.tree, &keys)).map_err(exception)?))
     }
 
     fn view(&self, py: Python<'_>, tree: &Tree, key: Octets) -> PyResult<Option<Value>> {

@@ -50,6 +50,18 @@ impl<'py> FromPyObject<'_, 'py> for Octets {
     }
 }
 
+/// A copy of a value, if there is one.
+pub(crate) fn bytes<'py>(py: Python<'py>, slice: Option<Slice>) -> Option<Bound_<'py>> {
+    slice.map(|slice| PyBytes::new(py, &slice))
+}
+
+pub(crate) type Bound_<'py> = pyo3::Bound<'py, PyBytes>;
+pub(crate) type Many<'py> = Vec<Option<Bound_<'py>>>;
+
+pub(crate) fn many(py: Python<'_>, values: Vec<Option<Slice>>) -> Many<'_> {
+    values.into_iter().map(|value| bytes(py, value)).collect()
+}
+
 /// What was read, where the engine has put it: `memoryview` shows it without another copy.
 #[pyclass(frozen, module = "weirdb._weirdb")]
 pub(crate) struct Value {

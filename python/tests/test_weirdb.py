@@ -87,6 +87,22 @@ def test_rows_are_of_one_moment(db):
     assert db["u"].bulk_load([(b"a", b"7")]) == 1
 
 
+def test_many_keys_at_once(db):
+    tree = db.open_tree("t")
+    for n in range(100):
+        tree[b"%03d" % n] = b"v%d" % n
+    with db.read() as now:
+        tree[b"050"] = b"new"
+        keys = [b"099", bytearray(b"050"), b"none", memoryview(b"000"), b"099"]
+        assert tree.get_many(keys) == [b"v99", b"new", None, b"v0", b"v99"]
+        assert now.get_many(tree, keys)[1] == b"v50"
+    assert tree.get_many([]) == []
+    with pytest.raises(TypeError):
+        tree.get_many([b"a", 1])
+    with pytest.raises(TypeError):
+        tree.get_many("text")
+
+
 def test_threads_count_and_lose_nothing(db):
     tree = db["t"]
 

@@ -1,7 +1,7 @@
 //! A tree as users see it.
 use std::sync::Arc;
 
-use weir_btree::{Tree as RawTree, TreeReport, TreeSize};
+use weir_btree::{KeysAhead, Tree as RawTree, TreeReport, TreeSize};
 use weir_redo::Durability;
 use weir_txn::{Snapshot, View};
 
@@ -36,6 +36,13 @@ impl Tree {
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         self.engine.check_here()?;
         Ok(self.engine.context.read(&self.raw, key, None, View::Latest, out)?)
+    }
+
+    /// Before a thread looks at the first of `keys`, those in ascending order that it has still to
+    /// look at: reads leaves of theirs at once if it had to wait for the last one's.
+    #[doc(hidden)]
+    pub fn come_to<'k>(&self, ahead: &mut KeysAhead, keys: impl Iterator<Item = &'k [u8]>) {
+        ahead.come_to(&self.raw, keys);
     }
 
     /// About how many rows have keys from `from` on and below `to` (`None`: to the end), also those

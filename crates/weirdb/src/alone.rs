@@ -44,6 +44,15 @@ impl Tree {
         self.convert(self.raw.get_into(key.as_ref(), value))
     }
 
+    /// The values at many keys at this moment, in the order of these: faster than [`Tree::get`] of
+    /// each where they are not in memory, since the disk is asked for many at a time.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Slice>>, Error> {
+        self.now().get_many(self, keys)
+    }
+
     /// Whether there is a row at `key`.
     ///
     /// # Errors

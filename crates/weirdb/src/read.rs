@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::bounds::Keys;
 use crate::error::Error;
-use crate::reader::{Read, Reader, reading};
+use crate::reader::{Read, Reader, many, reading};
 use crate::rows::{Rows, Source};
 use crate::shared::Shared;
 use crate::slice::Slice;

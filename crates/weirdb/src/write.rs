@@ -9,7 +9,7 @@ use crate::commit::Commit;
 use crate::error::Error;
 use crate::locked_rows::LockedRows;
 use crate::options::TxnOptions;
-use crate::reader::{Read, Reader, reading};
+use crate::reader::{Read, Reader, many, reading};
 use crate::rows::{Rows, Source};
 use crate::shared::{Shared, entered};
 use crate::slice::Slice;

@@ -395,3 +395,36 @@ fn a_tree_is_dropped_under_walks_that_read_ahead() {
         assert!(site.env.pool.ahead_max() > 0);
     }
 }
+
+/// Keys of one row of each `step`th leaf.
+fn keys_of(leaves: u32, step: u32) -> Vec<[u8; 4]> {
+    (0..leaves).step_by(step as usize).map(|leaf| (leaf * ROWS + 2).to_be_bytes()).collect()
+}
+
+#[test]
+fn the_leaves_of_many_keys_are_read_at_once() {
+    let site = Site::new(&Shape::of(PAGE, 1024));
+    let tree = absent(&site, 300);
+    let keys = keys_of(300, 3);
+    let most = site.env.pool.ahead_max().min(64);
+    assert!((2..keys.len()).contains(&most), "{most}");
+    let rest = |from: usize| keys[from..].iter().map(|key| &key[..]);
+    let mut read = weir_btree::LeavesRead::default();
+    let first = counted(&site, || read = tree.read_leaves(rest(0)));
+    assert_eq!((read.keys, read.pages), (most, most as u64));
+    assert_eq!((first.ahead, first.batches), (most as u64, 1));
+    let get = |key: &[u8; 4]| {
+        assert!(tree.get(key, &mut Vec::new()).expect("a read").is_some());
+    };
+    let none = counted(&site, || keys[..most].iter().for_each(get));
+    assert_eq!(none.reads, 0, "they are there");
+    // Keys of leaves that are there are passed over; one absent leaf is left to its reader.
+    let mut again = weir_btree::LeavesRead::default();
+    let one = counted(&site, || again = tree.read_leaves(rest(0).take(most + 1)));
+    assert_eq!((again.keys, again.pages, one.reads), (most + 1, 0, 0));
+    let second = counted(&site, || read = tree.read_leaves(rest(0)));
+    assert_eq!((read.keys, second.ahead), (keys.len(), (keys.len() - most) as u64));
+    // A tree that is one leaf has nothing above it that knows.
+    let small = site.tree(TreeId(9));
+    assert_eq!(small.read_leaves([&b"k"[..]].into_iter()), weir_btree::LeavesRead::default());
+}

@@ -3,11 +3,12 @@
 pub(crate) mod batch;
 pub(crate) mod load;
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::Lsn;
-use weir_btree::{Action, Change, Tree, Value};
+use weir_btree::{Action, Change, KeysAhead, Tree, Value};
 use weir_change::Header;
 use weir_page::Flags;
 
@@ -133,12 +134,17 @@ impl AutoCommit {
     /// [`TxnError`]; all rows are as they were.
     pub fn write(&self, batch: &Batch) -> Result<Lsn, TxnError> {
         let end = self.transact(|txn| {
-            for ((id, key), op) in &batch.ops {
+            let (mut ops, mut ahead) = (batch.ops.iter(), KeysAhead::default());
+            while let Some(((id, key), op)) = ops.next() {
+                let tree = &batch.trees[id];
+                let rest = ops.clone().take_while(|((of, _), _)| of == id);
+                let keys = iter::once(key).chain(rest.map(|((_, key), _)| key));
+                ahead.come_to(tree, keys.map(Vec::as_slice));
                 let intent = match op {
                     BatchOp::Put(value) => Intent::Put(value),
                     BatchOp::Delete => Intent::Delete,
                 };
-                txn.change(&self.context, &batch.trees[id], key, intent)?;
+                txn.change(&self.context, tree, key, intent)?;
             }
             Ok(())
         })?;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use weir::{Config, Db, Durability, Encryption, SimVolume, StoreKind, Tree, TxnOptions};
+use weir::{Batch, Config, Db, Durability, Encryption, SimVolume, StoreKind, Tree, TxnOptions};
 
 use crate::encrypted::Keys;
 use crate::support::{assert_sound, tiny};
@@ -80,5 +80,60 @@ fn what_memory_does_not_hold_is_scanned_in_batches() {
                 assert_sound(db);
             }
         }
+    }
+}
+
+/// What a batch changes of so many rows, each `step`th: removed, or with the value of another row.
+fn batch_of(tree: &Tree, step: u32) -> Batch {
+    let mut batch = Batch::new();
+    for n in (0..ROWS).step_by(step as usize) {
+        match n % 4 {
+            0 => batch.delete(tree, &n.to_be_bytes()),
+            _ => batch.put(tree, &n.to_be_bytes(), &value(n + 1)),
+        }
+    }
+    batch
+}
+
+#[test]
+fn a_batch_reads_the_leaves_of_its_next_changes_at_once() {
+    for store in [StoreKind::InPlace, StoreKind::Log] {
+        let config =
+            Config { store: Some(store), pool_bytes: 1 << 20, log_bytes: 4 << 20, ..tiny() };
+        let volume = SimVolume::new(4);
+        let db = Db::open_on(Arc::new(volume.clone()), Config { pages_max: 1 << 16, ..config })
+            .expect("a database");
+        let (tree, other) = (db.create_tree("t").expect("a"), db.create_tree("u").expect("b"));
+        for tree in [&tree, &other] {
+            tree.bulk_load((0..ROWS).map(|n| (n.to_be_bytes(), value(n)))).expect("loaded");
+        }
+        assert_eq!(scan(&other), ROWS);
+        // Of both trees, in one batch.
+        let mut batch = batch_of(&tree, 61);
+        let of_other = (0..ROWS).step_by(61).filter(|n| n % 4 != 0);
+        of_other.for_each(|n| batch.put(&other, &n.to_be_bytes(), &value(n)));
+        let before = db.stats();
+        db.write(&batch, Durability::Lazy).expect("written");
+        let now = db.stats();
+        let ahead = now.pages_read_ahead - before.pages_read_ahead;
+        let read = now.page_reads - before.page_reads;
+        assert!(read > 80 && ahead > read / 2, "{store:?}: {ahead} of {read}");
+        for n in 0..ROWS {
+            let expected = match (n % 61, n % 4) {
+                (0, 0) => None,
+                (0, _) => Some(value(n + 1)),
+                _ => Some(value(n)),
+            };
+            assert_eq!(tree.get(&n.to_be_bytes()).expect("read"), expected, "{n}");
+        }
+        assert_eq!(scan(&other), ROWS);
+        assert_sound(&db);
+        // In memory nothing is looked for.
+        let mut small = Batch::new();
+        (0..8u32).for_each(|n| small.put(&tree, &n.to_be_bytes(), b"v"));
+        db.write(&small, Durability::Lazy).expect("written");
+        let before = db.stats().pages_read_ahead;
+        db.write(&small, Durability::Lazy).expect("written");
+        assert_eq!(db.stats().pages_read_ahead, before);
     }
 }

@@ -22,6 +22,8 @@ enum Act {
     /// Looks, taking from the front where `true`, else from the back.
     Look(Range, Vec<bool>),
     Prefix(Bytes, Vec<bool>),
+    /// Reads these, in this order.
+    Many(Vec<Bytes>),
     Snapshot,
     /// Takes some acts together, and then commits or not.
     Txn(Vec<Act>, bool),
@@ -69,6 +71,7 @@ fn change() -> impl Strategy<Value = Act> {
         ),
         3 => (range(), ends()).prop_map(|(range, ends)| Act::Look(range, ends)),
         1 => (key(), ends()).prop_map(|(prefix, ends)| Act::Prefix(prefix, ends)),
+        1 => prop::collection::vec(key(), 0..12).prop_map(Act::Many),
     ]
 }
 
@@ -196,6 +199,11 @@ fn take(by: &mut By<'_>, tree: &Tree, map: &mut Map, act: &Act) {
         }
         Act::Prefix(prefix, ends) => {
             assert_same(by!(by, tree, prefix(prefix)), with_prefix(map, prefix), ends);
+        }
+        Act::Many(keys) => {
+            let values = by!(by, tree, get_many(keys)).expect("read");
+            let found = values.into_iter().map(|value| value.map(|value| value.to_vec()));
+            assert!(found.eq(keys.iter().map(|key| map.get(key).cloned())), "{keys:?}");
         }
         Act::Nested(acts, fails) => {
             let By::Txn(txn) = by else { return };

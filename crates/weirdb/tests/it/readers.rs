@@ -125,3 +125,35 @@ fn a_backup_is_of_its_moment_and_opens() {
     assert!(!copied.contains_key("late").expect("read"));
     assert_eq!(copied.approximate_len().expect("estimated") / 400, 1);
 }
+
+#[test]
+fn many_keys_of_more_data_than_memory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = config().cache_bytes(2 << 20).open(dir.path().join("db")).expect("opened");
+    let tree = db.open_tree("t").expect("made");
+    tree.bulk_load((0..20_000u32).map(|n| (n.to_be_bytes(), [n as u8; 400]))).expect("loaded");
+    let snapshot = db.read();
+    // In no order, some twice, some that are not there.
+    let keys: Vec<_> = (0..3_000u32).map(|n| (n * 7_919 % 22_000).to_be_bytes()).collect();
+    let expected = |key: &[u8; 4]| {
+        let n = u32::from_be_bytes(*key);
+        (n < 20_000).then_some([n as u8; 400])
+    };
+    for values in [tree.get_many(&keys), snapshot.get_many(&tree, &keys)] {
+        let values = values.expect("read");
+        assert_eq!(values.len(), keys.len());
+        for (key, value) in keys.iter().zip(&values) {
+            assert_eq!(value.as_deref(), expected(key).as_ref().map(|value| &value[..]));
+        }
+    }
+    tree.put(keys[0], "new").expect("put");
+    assert_eq!(tree.get_many(&keys[..1]).expect("read")[0].as_deref(), Some(&b"new"[..]));
+    assert_ne!(
+        snapshot.get_many(&tree, &keys[..1]).expect("read")[0].as_deref(),
+        Some(&b"new"[..])
+    );
+    assert!(tree.get_many::<&[u8]>(&[]).expect("read").is_empty());
+    let mut txn = db.write();
+    txn.put(&tree, keys[1], "own").expect("put");
+    assert_eq!(txn.get_many(&tree, &keys[1..2]).expect("read")[0].as_deref(), Some(&b"own"[..]));
+}
