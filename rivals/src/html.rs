@@ -5,6 +5,7 @@ use weir_bench::page::{Page, Run, Table};
 
 use crate::plan::Workload;
 use crate::report::{Matrix, Report, Row, mebibytes, rate};
+use crate::stores;
 
 /// The page of this report.
 pub fn page(report: &Report) -> Page {
@@ -72,7 +73,7 @@ fn best_rates(report: &Report) -> Table {
     for ((workload, threads), line) in report.lines().into_iter().zip(&mut matrix.lines) {
         let of = |row: &&Row| row.workload == workload && row.threads == threads;
         let done = || report.rows.iter().filter(of).filter(|row| row.cannot.is_none());
-        let other = done().filter(|row| row.engine != "weir").map(|row| row.median);
+        let other = done().filter(|row| !stores::is_weir(&row.engine)).map(|row| row.median);
         let best = other.fold(0.0, f64::max);
         let weir = done().find(|row| row.engine == "weir").map(|row| row.median);
         let ratio = match weir {

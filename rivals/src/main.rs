@@ -97,7 +97,7 @@ struct RunArgs {
     threads: Vec<usize>,
     #[arg(long, default_value = "rivals-data")]
     dir: PathBuf,
-    /// Which stores; see `rivals list` [default: all but lmdb-writemap]
+    /// Which stores; see `rivals list` [default: all but lmdb-writemap and weir-segments]
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
     /// Which workloads; see `rivals list` [default: all; with --quick the main ones]

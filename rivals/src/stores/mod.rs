@@ -35,6 +35,7 @@ pub struct Known {
 /// All that this program was built with, in the order in which they take turns.
 pub const ALL: &[Known] = &[
     weir::KNOWN,
+    weir::KNOWN_SEGMENTS,
     rocksdb::KNOWN,
     #[cfg(feature = "wiredtiger")]
     wiredtiger::KNOWN,
@@ -54,6 +55,11 @@ pub fn find(name: &str) -> Result<&'static Known> {
         Some(known) => Ok(known),
         None => bail!("unknown engine {name:?}; there are {}", names().join(", ")),
     }
+}
+
+/// Whether it is Weir, with either page store: no rival of itself.
+pub fn is_weir(name: &str) -> bool {
+    [weir::KNOWN.name, weir::KNOWN_SEGMENTS.name].contains(&name)
 }
 
 /// The names of all.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use weir::{Batch, Config, Cursor, Db, Durability as WeirDurability, Tree};
+use weir::{Batch, Config, Cursor, Db, Durability as WeirDurability, StoreKind, Tree};
 
 use super::Known;
 use crate::engine::{Durability, Engine, Key, Row, Setup, Worker};
@@ -21,7 +21,16 @@ pub const KNOWN: Known = Known {
     limits: "",
     usual: true,
     is_log: |file| file.starts_with("redo-") || file.starts_with("doublewrite-"),
-    open: |dir, setup| Ok(Box::new(WeirStore::open(dir, setup)?)),
+    open: |dir, setup| Ok(Box::new(WeirStore::open(dir, setup, StoreKind::InPlace)?)),
+};
+
+/// The same with its other page store.
+pub const KNOWN_SEGMENTS: Known = Known {
+    name: "weir-segments",
+    setup: "as weir, with pages in segments (docs/decisions/log-structured.md)",
+    usual: false,
+    open: |dir, setup| Ok(Box::new(WeirStore::open(dir, setup, StoreKind::Log)?)),
+    ..KNOWN
 };
 
 struct WeirStore {
@@ -31,10 +40,11 @@ struct WeirStore {
 }
 
 impl WeirStore {
-    fn open(dir: &Path, setup: Setup) -> Result<WeirStore> {
+    fn open(dir: &Path, setup: Setup, store: StoreKind) -> Result<WeirStore> {
         let config = Config {
             pool_bytes: setup.cache_bytes as u64,
             log_bytes: LOG_BYTES,
+            store: Some(store),
             ..Config::default()
         };
         let db = Db::open(dir, config)?;
