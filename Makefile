@@ -34,7 +34,7 @@ help:
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
-	@echo "make plugin plugin-test SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
+	@echo "make plugin plugin-test compare SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
@@ -126,6 +126,11 @@ deb: plugin
 
 # sysbench and MyRocks are fetched if missing; the limited disk is the kernel's doing and needs root.
 COMPARE ?= ./weir-data/compare
+ifneq ($(SERVER_ROOT),)
+compare: plugin
+	@$(CARGO) build --release --locked --quiet --package weir-cli --features mysql --target-dir target/compare
+	@plugin/mariadb/compare/run_in_root.sh $(PLUGIN_BUILD) $(SERVER_ROOT) $(COMPARE)-$(SERVER) target/compare/release/weir $(ARGS)
+else
 compare: plugin
 	@command -v sysbench >/dev/null || { \
 		apt-get update -q && apt-get install -q -y --no-install-recommends sysbench; }
@@ -133,6 +138,7 @@ compare: plugin
 	@plugin/mariadb/compare/run.sh target/plugin $(COMPARE) target/compare/release/weir $(ARGS)
 	@echo; echo "What a row costs by its size, InnoDB and Weir in turns:"; rm -rf "$(COMPARE)-sizes"
 	@plugin/mariadb/compare/sizes.sh target/plugin/ha_weir.so "$(COMPARE)-sizes"
+endif
 
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
@@ -229,7 +235,7 @@ WEIRDB_FEATURES := weirdb/serde,weirdb/uuid,weirdb/time,weirdb/server,weirdb/tes
 # Interleavings of the small protocols, within the bound on preemptions that each test sets (minutes on a
 # busy machine); a build of its own, since loom replaces the atomics.
 loom:
-	RUSTFLAGS="--cfg loom" $(CARGO) test --release --locked --target-dir target/loom \
+	RUSTFLAGS="--cfg loom" $(CARGO) test --profile checked --locked --target-dir target/loom \
 		--package weir-pool --package weir-redo --package weir-txn --lib loom_
 
 # Both need a nightly toolchain (`rustup component add rust-src miri --toolchain nightly`), and are not a part of `test`. What is

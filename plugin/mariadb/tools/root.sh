@@ -18,6 +18,8 @@ inside() { # command...
 		mount --make-rprivate /
 		mount -t proc proc "$root/proc"
 		mount -t tmpfs tmpfs "$root/dev/shm"
+		# Limits of disks are set there.
+		mount --rbind /sys "$root/sys"
 		if [ -n "$shared" ]; then
 			mkdir -p "$root$shared"
 			mount --rbind "$shared" "$root$shared"
