@@ -494,6 +494,14 @@ typedef void (*weir_visit_export)(void *context,
                                   struct weir_bytes definition,
                                   struct weir_bytes layouts);
 
+// The entries of a row in an index that keeps several of each.
+typedef struct weir_row_entries {
+    // The row's primary key.
+    struct weir_bytes key;
+    // The entries, as weir_words_entries and weir_mbr_entries make them.
+    struct weir_bytes entries;
+} weir_row_entries;
+
 // Adds the words of a text of the query to `words`; returns 0, or something else to stop. It must
 // not unwind.
 typedef int (*weir_split)(void *context, struct weir_bytes text, struct weir_words *words);
@@ -1046,6 +1054,15 @@ enum weir_code weir_words_add(struct weir_words *words,
 // Turns the words that were added since the last call into the payload of a row's entry in an
 // index of several entries (weir_index), good until the next call, and forgets them.
 enum weir_code weir_words_entries(struct weir_words *words, struct weir_bytes *payload);
+
+// Adds the entries of rows that this transaction has inserted with none in this index, which keeps
+// several of each row, in the order in which they lie: all, or nothing. Until then the index lacks
+// the rows for this transaction, too, and they must be neither changed nor removed, nor committed.
+enum weir_code weir_table_add_entries(const struct weir_table *table,
+                                      const struct weir_txn *txn,
+                                      int32_t index,
+                                      const struct weir_row_entries *rows,
+                                      size_t count);
 
 // Looks for rows by an index whose entries are words (weir_words_entries). WEIR_INPUT: the query
 // cannot be read; the message says why. WEIR_TOO_LARGE: a phrase has too many words.

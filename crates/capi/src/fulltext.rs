@@ -1,16 +1,18 @@
 //! Full-text search: the words of a row's texts as entries of an index, and queries.
 use std::ffi::{c_int, c_void};
 
-use ::weir_table::{Direction, KeyRange, Lock, RawScan, RawTable, after_prefix, put_entry};
+use ::weir_table::{
+    Direction, KeyRange, Lock, RawScan, RawTable, RowEntries, after_prefix, put_entry,
+};
 use weir_fulltext::{
     Failure as NotFound, Fit, Index, Mode, Positions, Posting, Ranked, Search, Words, search,
 };
 
-use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
+use crate::borrow::{alone, give, list, put, shared, taken, weir_bytes};
 use crate::indexes::{goes_on, weir_go_on};
 use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::scan::lock_of;
-use crate::table::weir_table;
+use crate::table::{place, weir_table};
 use crate::txn::weir_txn;
 
 /// The words of a text.
@@ -93,6 +95,44 @@ pub unsafe extern "C" fn weir_words_entries(
         words.clear();
         // SAFETY: the contract of `borrow`.
         unsafe { put(payload, weir_bytes::of(entries))? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// The entries of a row in an index that keeps several of each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_row_entries {
+    /// The row's primary key.
+    pub key: weir_bytes,
+    /// The entries, as weir_words_entries and weir_mbr_entries make them.
+    pub entries: weir_bytes,
+}
+
+/// Adds the entries of rows that this transaction has inserted with none in this index, which keeps
+/// several of each row, in the order in which they lie: all, or nothing. Until then the index lacks
+/// the rows for this transaction, too, and they must be neither changed nor removed, nor committed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_add_entries(
+    table: *const weir_table,
+    txn: *const weir_txn,
+    index: i32,
+    rows: *const weir_row_entries,
+    count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (table, inner) = unsafe { (shared(table)?, shared(txn)?.inner_to_wait()?) };
+        let at = place(index)?.ok_or_else(|| wrong("rows are no index"))?;
+        // SAFETY: the contract of `borrow`.
+        let rows = unsafe { list(rows, count)? };
+        let given = |row: &weir_row_entries| {
+            // SAFETY: the contract of `borrow`.
+            let (key, entries) = unsafe { (row.key.given()?, row.entries.given()?) };
+            Ok(RowEntries { key, entries })
+        };
+        let rows = rows.iter().map(given).collect::<Result<Vec<_>, Failure>>()?;
+        table.table.add_entries(&mut inner.txn, at, &rows)?;
         Ok(weir_code::WEIR_OK)
     })
 }

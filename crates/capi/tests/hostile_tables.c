@@ -57,6 +57,7 @@ static void no_handles(void) {
     REFUSED(weir_table_announce_rewrite(NULL, text("t"), NULL, 0, none, 0));
     REFUSED(weir_table_check(NULL, NULL, NULL, count, NULL, NULL));
     REFUSED(weir_table_clone(NULL, &table));
+    REFUSED(weir_table_add_entries(NULL, NULL, 0, NULL, 0));
     REFUSED(weir_table_count(NULL, NULL, &number));
     REFUSED(weir_table_definition(NULL, &number, &value));
     REFUSED(weir_table_delete(NULL, NULL, NULL));
@@ -146,6 +147,9 @@ static void rows_that_cannot_be(const weir_db *db, weir_table *table) {
             if (which != 1) REFUSED(weir_table_delete(table, txn, &bad));
             bad_entry.key = wrong[n];
         }
+        const weir_row_entries late[2] = {{wrong[n], text("")}, {text("k"), wrong[n]}};
+        REFUSED(weir_table_add_entries(table, txn, 0, &late[0], 1));
+        REFUSED(weir_table_add_entries(table, txn, 0, &late[1], 1));
         REFUSED(weir_table_get(table, txn, wrong[n], WEIR_LOCK_NONE, &value));
         REFUSED(weir_table_find_for_update(table, txn, 0, wrong[n], &value));
         REFUSED(weir_table_estimate(table, 0, wrong[n], NULL, &rows, &kind));
@@ -172,6 +176,12 @@ static void rows_that_cannot_be(const weir_db *db, weir_table *table) {
     bad.entries = NULL;
     bad.entry_count = 1;
     REFUSED(weir_table_insert(table, txn, &bad, &duplicate));
+    // The index keeps one entry of each row; there is no other; and no list.
+    const weir_row_entries late = {text("k"), text("")};
+    REFUSED(weir_table_add_entries(table, txn, 0, &late, 1));
+    REFUSED(weir_table_add_entries(table, txn, 1, &late, 1));
+    REFUSED(weir_table_add_entries(table, txn, WEIR_ROWS, &late, 1));
+    REFUSED(weir_table_add_entries(table, txn, 0, NULL, 1));
     REFUSED(weir_table_get(table, txn, text("k"), 77, &value));
     EXPECT(weir_table_estimate(table, 9, text("a"), NULL, &rows, &kind), WEIR_NOTHING);
     DO(weir_table_get(table, txn, text("k"), WEIR_LOCK_NONE, &value));

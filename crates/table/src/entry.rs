@@ -81,6 +81,16 @@ pub(crate) fn primary_of(tree_key: &[u8], value: &[u8]) -> Result<Vec<u8>, Error
     Ok(Parts::of(&key, value)?.primary.to_vec())
 }
 
+/// As [`stored_key`] of an entry that is not unique, appended to memory of the caller's.
+pub(crate) fn put_stored_key(primary: &[u8], entry: Entry<'_>, key: &mut Vec<u8>) {
+    if entry.key.len() + primary.len() <= HEAD_BYTES {
+        key.extend_from_slice(entry.key);
+        key.extend_from_slice(primary);
+    } else {
+        key.extend_from_slice(&stored_key(false, primary, entry));
+    }
+}
+
 pub(crate) fn stored_value(unique: bool, primary: &[u8], entry: Entry<'_>) -> Vec<u8> {
     let mut value = Vec::new();
     put_stored_value(unique, primary, entry, &mut value);
@@ -158,7 +168,10 @@ mod tests {
             let parts = Parts { key: &key, primary: &primary, payload: &payload };
             let (whole, rest) = unfold(&at, &value).expect("well-formed");
             prop_assert_eq!(Parts::of(&whole, rest).expect("well-formed"), parts);
-            prop_assert_eq!(primary_of(&at, &value).expect("well-formed"), primary);
+            prop_assert_eq!(primary_of(&at, &value).expect("well-formed"), &primary[..]);
+            let mut put = Vec::new();
+            put_stored_key(&primary, entry, &mut put);
+            prop_assert_eq!(put, stored_key(false, &primary, entry).into_owned());
         }
 
         #[test]

@@ -451,7 +451,7 @@ impl RawTable {
     }
 
     /// Runs a statement; if it fails, rolls back what it has done (TABLE-2).
-    fn statement(
+    pub(crate) fn statement(
         &self,
         txn: &mut Txn,
         run: impl FnOnce(&mut Txn) -> Result<(), Error>,
@@ -494,7 +494,13 @@ impl RawTable {
     /// Adds a writer's entry. Two rows with one unique key meet at the same key of the index's
     /// tree, so that the second waits for the first, committed or not (TABLE-1). If it cannot be
     /// added while the index is being built, it is the index that cannot be, not the row.
-    fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
+    pub(crate) fn add(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
         Entries::of(&self.info.indexes[at], entry)
             .try_for_each(|entry| self.add_one(txn, at, primary, entry?))
     }

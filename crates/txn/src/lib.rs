@@ -34,6 +34,7 @@ pub use session::change::Intent;
 pub use session::commit::{Due, Ended};
 pub use session::cursor::{ReadView, RowCursor};
 pub use session::prepared::Keeps;
+pub use session::run::NewRow;
 pub use session::savepoint::Savepoint;
 pub use session::scan::LockingCursor;
 pub use session::txn::{Isolation, Txn};

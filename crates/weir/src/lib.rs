@@ -166,4 +166,4 @@ pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]
 pub use weir_txn::PlantedBug;
-pub use weir_txn::{Extent, Isolation, LockError, Snapshot, TxnError, Wait, WaitListener};
+pub use weir_txn::{Extent, Isolation, LockError, NewRow, Snapshot, TxnError, Wait, WaitListener};

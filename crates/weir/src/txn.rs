@@ -4,7 +4,8 @@ use std::sync::Arc;
 use weir_base::{TxnId, lines};
 use weir_pool::PageCodec;
 use weir_txn::{
-    Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Snapshot, View, Wait, WaitListener,
+    Extent, Intent, Isolation, Kind, LockingCursor, NewRow, RowCursor, Snapshot, View, Wait,
+    WaitListener,
 };
 
 use crate::db::Db;
@@ -334,6 +335,18 @@ impl Txn {
     /// As [`Txn::put`]; [`Error::Duplicate`] when there is one.
     pub fn insert(&mut self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.change(tree, key, Intent::Insert(value)).map(|_| ())
+    }
+
+    /// Inserts rows, keys and values, that are not there yet: as [`Txn::insert`] one by one, and
+    /// quicker where they come in the order of their keys and several go to one place.
+    ///
+    /// # Errors
+    /// As [`Txn::insert`]; the rows before the one that fails are inserted.
+    pub fn insert_all(&mut self, tree: &Tree, rows: &[NewRow<'_>]) -> Result<(), Error> {
+        self.engine.check_writable()?;
+        self.check_owns(tree)?;
+        let done = self.raw.insert_all(&self.engine.context, &tree.raw, rows);
+        self.outcome(done)
     }
 
     /// Makes a row's value from the old one, as committed last, in one step: `edit` gets the old

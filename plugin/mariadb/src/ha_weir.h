@@ -11,6 +11,7 @@
 #include "foreign_keys.h"
 #include "fulltext.h"
 #include "key_codec.h"
+#include "late_words.h"
 #include "row_codec.h"
 #include "share.h"
 #include "spatial.h"
@@ -183,6 +184,13 @@ public:
   // All rows of a table that CREATE TABLE ... SELECT has made are there now.
   void filled();
 
+  // handler_late.cc
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
+  // Those that are kept back, for Late_words.
+  int write_late_words();
+  void forget_late_words();
+
   // handler_references.cc
   char *get_foreign_key_create_info() override;
   void free_foreign_key_create_info(char *text) override;
@@ -337,6 +345,10 @@ private:
   weir_code insert_encoded(int32_t *duplicate);
   weir_code update_encoded(int32_t *duplicate);
   int insert_row(const uchar *record);
+  void keep_words_back();
+  int note_late_words();
+  // The row that is changed next may be one of this statement's, or what follows from it.
+  int write_words_of_all() { return m_trx ? m_trx->late_words().write() : 0; }
   void count_row(longlong by)
   {
     if (m_own)
@@ -453,6 +465,9 @@ private:
   uint m_foreign_busy;
   Foreign_failure m_failure;
   Encoded_row m_old, m_new;
+  // Where words of rows that are inserted are kept back; empty: they are written with the row.
+  std::vector<Words_kept_back> m_late;
+  bool m_has_late;
   std::string m_buffer;
 };
 

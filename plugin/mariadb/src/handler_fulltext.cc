@@ -113,6 +113,11 @@ FT_INFO *ha_weir::ft_init_ext(uint flags, uint index, String *query)
     print_error(error, MYF(0));
     return nullptr;
   }
+  if (int error= write_words_of_all())
+  {
+    print_error(error, MYF(0));
+    return nullptr;
+  }
   String text;
   uint errors;
   text.copy(query->ptr(), query->length(), query->charset(), &my_charset_utf8mb4_bin, &errors);

@@ -13,7 +13,7 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
       m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copy(nullptr), m_replaces(false), m_copied(0),
       m_scan(nullptr), m_scan_part(0), m_window(nullptr), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
       m_beyond(0), m_by_handler(false), m_row_id(), m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1),
-      m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
+      m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0), m_has_late(false)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -539,6 +539,10 @@ int ha_weir::extra(ha_extra_function operation)
 
 int ha_weir::reset()
 {
+  // The end of a statement has written them, or rolled it back. This is for a way of the server's that is not known here.
+  if (unlikely(m_has_late) && m_trx->late_words().write())
+    ha_thd()->mark_transaction_to_rollback(false);
+  m_late.clear();
   m_mrr.dsmrr_close();
   close_scan();
   drop_own();

@@ -149,6 +149,8 @@ int ha_weir::write_row(const uchar *record)
   }
   else if (int error= insert_row(record))
     return error;
+  if (int error= note_late_words())
+    return error;
   if (int error= end_own())
     return error;
   count_row(1);
@@ -296,12 +298,14 @@ int ha_weir::insert_row(const uchar *record)
     m_new.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   }
   encode(record, &m_new);
+  keep_words_back();
   m_share->note_nulls(table, record);
   int32_t duplicate= WEIR_ROWS;
   weir_code code= insert_encoded(&duplicate);
   if (refreshed(code))
   {
     encode(record, &m_new);
+    keep_words_back();
     code= insert_encoded(&duplicate);
   }
   return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
@@ -330,6 +334,8 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   Engine_stats counts(handler_stats);
   if (lacks_geometry(table, new_record))
     return HA_ERR_NULL_IN_SPATIAL;
+  if (int error= write_words_of_all())
+    return error;
   if (!has_primary())
   {
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
@@ -379,6 +385,8 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
 int ha_weir::delete_row(const uchar *record)
 {
   Engine_stats counts(handler_stats);
+  if (int error= write_words_of_all())
+    return error;
   if (!has_primary())
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   bool referred_to= has_foreign_keys() && !m_children.empty();

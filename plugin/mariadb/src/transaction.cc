@@ -203,6 +203,11 @@ int Transaction::end(weir_code code)
 
 int Transaction::commit(bool all)
 {
+  if (int error= m_late_words.write())
+  {
+    rollback(all);
+    return error;
+  }
   if (!is_real(all))
   {
     forget_statement();
@@ -257,6 +262,7 @@ weir_code Transaction::make_durable()
 
 int Transaction::rollback(bool all)
 {
+  m_late_words.forget();
   if (!is_real(all))
   {
     weir_code code= WEIR_OK;
@@ -309,6 +315,8 @@ int Transaction::wait_for_turn()
 
 int Transaction::prepare(bool all)
 {
+  if (int error= m_late_words.write())
+    return error;
   if (!is_real(all))
   {
     forget_statement();

@@ -9,6 +9,7 @@
 
 #include "answer.h"
 #include "engine.h"
+#include "late_words.h"
 #include "row_count.h"
 
 class ha_weir;
@@ -62,6 +63,7 @@ public:
   void interrupt();
   weir_txn *txn() const { return m_txn; }
   Answer &answer() { return m_answer; }
+  Late_words &late_words() { return m_late_words; }
   // A weir_isolation.
   uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
@@ -136,6 +138,7 @@ private:
   uint64_t m_owed;
   ulonglong m_part;
   Row_changes m_row_changes;
+  Late_words m_late_words;
   std::vector<std::string> m_to_drop;
 };
 

@@ -15,7 +15,7 @@ work() { # worker round
 	for ((n = base + 1; n <= base + 100000; n++)); do
 		from=$((RANDOM % 50)) to=$((50 + RANDOM % 50))
 		echo "BEGIN; INSERT INTO t(w,n,s,b) VALUES ($1,$n,'s$((n % 97))',REPEAT('b',$((RANDOM % 20000))));"
-		echo "INSERT INTO d(w,n,words,g) VALUES ($1,$n,'common worker$1 number$n rest$((n % 97))',POINT($((n % 1000)),$1));"
+		echo "INSERT INTO d(w,n,words,g) VALUES ($1,$n,'common worker$1 number$n rest$((n % 97))',POINT($((n % 1000)),$1)),($1,0,'common also$n',POINT($((n % 1000)),$1));"
 		echo "INSERT INTO p VALUES ($1,$n); INSERT INTO c VALUES ($1,$n,1),($1,$n,2);"
 		echo "UPDATE accounts SET v=v-1 WHERE id=$from; UPDATE accounts SET v=v+1 WHERE id=$to; COMMIT;"
 		echo "SELECT n FROM t WHERE w=$1 AND n=$n; INSERT INTO q VALUES (NEXT VALUE FOR s,$1,$n);"

@@ -29,7 +29,7 @@ write() {
 	for n in $(seq 20000); do
 		echo "INSERT INTO t(a,s) VALUES ($n,'s$((RANDOM % 50))'),($n,NULL); UPDATE t SET a=a+1 WHERE s='s$((RANDOM % 50))' LIMIT 3;"
 		for table in searched searched_nokey; do
-			echo "BEGIN; INSERT INTO $table(words,g) VALUES ('common number$n rest$((n % 7))',POINT($((n % 100)),$((n % 31)))); UPDATE $table SET words=CONCAT('changed ',words), g=POINT(-1-ST_X(g),1) WHERE words LIKE 'common number$((n - 3)) %'; COMMIT;"
+			echo "BEGIN; INSERT INTO $table(words,g) VALUES ('common number$n rest$((n % 7))',POINT($((n % 100)),$((n % 31)))),('common also$n',POINT($((n % 100)),$((n % 31)))); UPDATE $table SET words=CONCAT('changed ',words), g=POINT(-1-ST_X(g),1) WHERE words LIKE 'common number$((n - 3)) %'; COMMIT;"
 			[ $((n % 3)) != 0 ] || echo "DELETE FROM $table WHERE MATCH (words) AGAINST ('+number$((n - 5))' IN BOOLEAN MODE);"
 		done
 		echo "INSERT INTO nokey VALUES ($n,'x'); DELETE FROM t WHERE id=$((RANDOM % 500)); UPDATE nokey SET s='y' WHERE a=$((n - 3));"

@@ -78,7 +78,12 @@ impl SessionPlayer {
                 (txn.put(&tree, name, &value.bytes()).map(|()| true), Some(*value))
             }
             Turn::Insert { value, .. } => {
-                (txn.insert(&tree, name, &value.bytes()).map(|()| true), Some(*value))
+                let bytes = value.bytes();
+                let inserted = match bytes.len() % 2 {
+                    0 => txn.insert(&tree, name, &bytes),
+                    _ => txn.insert_all(&tree, &[(&name[..], &bytes[..])]),
+                };
+                (inserted.map(|()| true), Some(*value))
             }
             Turn::Update { value, .. } => {
                 let mut wrong = None;

@@ -2,10 +2,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use weir::{Db, Durability, TxnOptions};
+use weir::{Db, Durability, Txn, TxnOptions};
 use weir_table::{
     Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowBuf,
-    RowImage, Tables, put_entry,
+    RowEntries, RowImage, Tables, put_entry,
 };
 
 use crate::support::new;
@@ -72,6 +72,8 @@ fn expected(rows: &BTreeMap<u32, String>) -> BTreeSet<(String, u32, u8)> {
 #[derive(Clone, Debug)]
 enum Act {
     Put(u32, String),
+    /// Rows that are not there yet, whose entries come behind them all.
+    Late(Vec<(u32, String)>),
     Delete(u32),
     Move(u32, u32),
 }
@@ -80,9 +82,61 @@ fn act() -> impl Strategy<Value = Act> {
     let row = "([a-c] ){0,4}";
     prop_oneof![
         4 => (0u32..6, row).prop_map(|(key, row)| Act::Put(key, row)),
+        1 => prop::collection::vec((0u32..6, row), 1..5).prop_map(Act::Late),
         1 => (0u32..6).prop_map(Act::Delete),
         1 => (0u32..6, 0u32..6).prop_map(|(from, to)| Act::Move(from, to)),
     ]
+}
+
+/// Inserts those that are not there, and then the entries of all.
+fn insert_late(
+    table: &RawTable,
+    txn: &mut Txn,
+    rows: Vec<(u32, String)>,
+    then: &mut BTreeMap<u32, String>,
+) {
+    let mut late = Vec::new();
+    for (key, row) in rows {
+        if then.contains_key(&key) {
+            continue;
+        }
+        let (bytes, entries) = (key.to_be_bytes(), [Entry::default()]);
+        let image = RowImage { key: &bytes, row: row.as_bytes(), entries: &entries };
+        table.insert(txn, image).expect("an insert");
+        late.push((bytes, words_of(row.as_bytes())));
+        then.insert(key, row);
+    }
+    add_late(table, txn, &late).expect("their entries");
+}
+
+fn add_late(table: &RawTable, txn: &mut Txn, late: &[([u8; 4], Vec<u8>)]) -> Result<(), Error> {
+    let rows = late.iter().map(|(key, entries)| RowEntries { key, entries });
+    table.add_entries(txn, 0, &rows.collect::<Vec<_>>())
+}
+
+#[test]
+fn entries_that_come_later_are_all_added_or_none() {
+    let (db, tables) = new(97);
+    let rows = filled(&db, &tables, &[spec("words")]);
+    let table = tables.open_raw("t").expect("the table");
+    let mut txn = db.begin(TxnOptions::default());
+    let row = |key: u32, text: &str| (key.to_be_bytes(), words_of(text.as_bytes()));
+    // The row with the key 5 has the word already.
+    let done = add_late(&table, &mut txn, &[row(7000, "all new"), row(5, "all other")]);
+    assert!(matches!(done, Err(Error::Duplicate { index: Some(0) })), "{done:?}");
+    let mut swapped = words_of(b"a b");
+    swapped.rotate_left(5);
+    let done = add_late(&table, &mut txn, &[row(7000, "new"), (5u32.to_be_bytes(), swapped)]);
+    assert!(matches!(done, Err(Error::Input(_))), "{done:?}");
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    assert_eq!(found(&db, &table), expected(&rows));
+    let (db, tables) = new(98);
+    tables
+        .create_raw("t", b"", &[IndexSpec { name: "one".into(), ..IndexSpec::default() }])
+        .expect("a table");
+    let table = tables.open_raw("t").expect("the table");
+    let done = add_late(&table, &mut db.begin(TxnOptions::default()), &[row(1, "new")]);
+    assert!(matches!(done, Err(Error::Input(_))), "{done:?}");
 }
 
 proptest! {
@@ -112,6 +166,7 @@ proptest! {
                         }.expect("a change");
                         then.insert(key, row);
                     }
+                    Act::Late(rows) => insert_late(&table, &mut txn, rows, &mut then),
                     Act::Delete(key) => {
                         if let Some(old) = then.remove(&key) {
                             with_image(key, &old, |old| table.delete(&mut txn, old)).expect("gone");

@@ -72,13 +72,13 @@ enum Tried {
 }
 
 /// A change of a row that is in its leaf and in the log.
-struct Done<'a> {
-    tree: &'a Tree,
-    key: &'a [u8],
-    seq: u32,
+pub(crate) struct Done<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) key: &'a [u8],
+    pub(crate) seq: u32,
     /// The chain that the row named before.
-    replaced: Option<ChainHead>,
-    is_delete: bool,
+    pub(crate) replaced: Option<ChainHead>,
+    pub(crate) is_delete: bool,
 }
 
 impl Txn {
@@ -325,7 +325,7 @@ fn write_decided(
 }
 
 /// Notes what a change needs later.
-fn note_change(work: &mut Work, record: &TxnRecord, done: &Done<'_>) {
+pub(crate) fn note_change(work: &mut Work, record: &TxnRecord, done: &Done<'_>) {
     let &Done { tree, key, seq, replaced, is_delete } = done;
     work.undo.push(Undo::Row(seq));
     record.add_undo_bytes(record.undo_bytes_of(seq));

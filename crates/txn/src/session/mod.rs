@@ -8,6 +8,7 @@ pub(crate) mod long;
 pub(crate) mod prepared;
 pub(crate) mod query;
 pub(crate) mod read;
+pub(crate) mod run;
 pub(crate) mod savepoint;
 pub(crate) mod scan;
 pub(crate) mod store;

@@ -6,6 +6,7 @@ mod failures;
 mod gate;
 mod losers;
 mod purge;
+mod runs;
 mod small_log;
 mod stored;
 mod support;

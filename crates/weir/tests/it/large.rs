@@ -33,6 +33,21 @@ fn filled(volume: &SimVolume) -> Db {
     db
 }
 
+/// Inserts rows with these numbers at once.
+fn insert_all(
+    txn: &mut Txn,
+    tree: &Tree,
+    numbers: impl Iterator<Item = u32>,
+    after: &mut Rows,
+) -> Result<(), Error> {
+    let value = |n: u32| vec![4; if n % 60 == 7 { 7_000 } else { 40 + n as usize % 30 }];
+    let new = numbers.map(|n| (n.to_be_bytes(), value(n))).collect::<Vec<_>>();
+    let rows = new.iter().map(|(key, value)| (&key[..], &value[..])).collect::<Vec<_>>();
+    txn.insert_all(tree, &rows)?;
+    after.extend(new.into_iter().map(|(key, value)| (u32::from_be_bytes(key), value)));
+    Ok(())
+}
+
 /// Changes every row, most of them more than once, and rolls a part of that back.
 fn change_all(db: &Db, txn: &mut Txn, tree: &Tree, after: &mut Rows) -> Result<(), Error> {
     let put = |txn: &mut Txn, n: u32, value: Vec<u8>, after: &mut Rows| {
@@ -44,7 +59,9 @@ fn change_all(db: &Db, txn: &mut Txn, tree: &Tree, after: &mut Rows) -> Result<(
         put(txn, n, vec![2; 100 + n as usize % 200], after)?;
         put(txn, ROWS + n, vec![3; if n % 50 == 9 { 7_000 } else { 60 }], after)?;
     }
+    insert_all(txn, tree, (2 * ROWS..3 * ROWS).step_by(2), after)?;
     let savepoint = txn.savepoint();
+    insert_all(txn, tree, (2 * ROWS + 1..3 * ROWS).step_by(2), &mut Rows::new())?;
     for n in (0..ROWS).step_by(2) {
         txn.delete(tree, &n.to_be_bytes())?;
         txn.put(tree, &(n + 1).to_be_bytes(), &[9; 5_000])?;
