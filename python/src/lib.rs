@@ -29,6 +29,7 @@ create_exception!(_weirdb, DiskFullError, Error);
 create_exception!(_weirdb, DamagedError, Error);
 create_exception!(_weirdb, HaltedError, Error);
 create_exception!(_weirdb, ClosedError, Error);
+create_exception!(_weirdb, ForkedError, ClosedError);
 create_exception!(_weirdb, ReadOnlyError, Error);
 create_exception!(_weirdb, OpeningError, Error);
 create_exception!(_weirdb, DatabaseLockedError, OpeningError);
@@ -58,6 +59,7 @@ fn exception(e: weirdb::Error) -> PyErr {
         weirdb::Error::Damaged { .. } => DamagedError::new_err(words),
         weirdb::Error::Halted { .. } => HaltedError::new_err(words),
         weirdb::Error::Closed => ClosedError::new_err(words),
+        weirdb::Error::Forked => ForkedError::new_err(words),
         weirdb::Error::ReadOnly => ReadOnlyError::new_err(words),
         weirdb::Error::Open(e) => open_exception(&e),
         weirdb::Error::Io { source, .. } => match source.raw_os_error() {
@@ -427,10 +429,7 @@ impl Tree {
     /// The rows are taken from their iterator before the load begins, so that the engine is never
     /// held up by it, and an iterator that raises loads nothing.
     fn bulk_load(&self, py: Python<'_>, rows: &pyo3::Bound<'_, PyAny>) -> PyResult<u64> {
-        let pair = |row: PyResult<pyo3::Bound<'_, PyAny>>| -> PyResult<_> {
-            row?.extract::<(Octets, Octets)>()
-        };
-        let rows = rows.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
+        let rows = upkeep::rows_of(rows)?;
         py.detach(|| self.tree.bulk_load(rows)).map_err(exception)
     }
 }
@@ -781,6 +780,7 @@ fn _weirdb(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         ("DamagedError", py.get_type::<DamagedError>()),
         ("HaltedError", py.get_type::<HaltedError>()),
         ("ClosedError", py.get_type::<ClosedError>()),
+        ("ForkedError", py.get_type::<ForkedError>()),
         ("ReadOnlyError", py.get_type::<ReadOnlyError>()),
         ("OpeningError", py.get_type::<OpeningError>()),
         ("DatabaseLockedError", py.get_type::<DatabaseLockedError>()),

@@ -10,6 +10,7 @@ use weirdb::{
     BackupOptions, BackupProgress, CompactOptions, Compacted, KeyFile, PageBackup, RestoreOptions,
 };
 
+use crate::octets::Octets;
 use crate::{exception, open_exception};
 
 /// Pages, bytes of log, all bytes, the position that it goes up to.
@@ -17,22 +18,38 @@ pub(crate) type Made = (u64, u64, u64, u64);
 /// Leaves that are dense, pages freed, pages moved, where to go on.
 pub(crate) type Dense = (u64, u64, u64, Option<Vec<u8>>);
 
-/// A function that is shown how far something is, and ends it by `False` or by raising.
+/// Rows of a bulk load between two looks for a signal.
+const SIGNAL_ROWS: usize = 4096;
+
+/// Without such a function only signals are looked for, in one of so many steps: that takes the
+/// interpreter's lock, for which other threads may have this one wait.
+const LOOK_STEPS: u32 = 16;
+
+/// A function that is shown how far something is, and ends it by `False` or by raising; so does
+/// what a signal's handler raises, as that of Ctrl-C.
 pub(crate) struct Watcher {
     then: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    steps: u32,
 }
 
 impl Watcher {
     pub(crate) fn of(then: Option<Py<PyAny>>) -> Self {
-        Watcher { then, raised: None }
+        Watcher { then, raised: None, steps: 0 }
     }
 
     fn goes_on(&mut self, seen: impl for<'py> PyCallArgs<'py>) -> bool {
-        let Some(then) = self.then.as_ref().filter(|_| self.raised.is_none()) else {
-            return self.raised.is_none();
-        };
+        if self.raised.is_some() {
+            return false;
+        }
+        self.steps = self.steps.wrapping_add(1);
+        if self.then.is_none() && !self.steps.is_multiple_of(LOOK_STEPS) {
+            return true;
+        }
         let answer = Python::attach(|py| -> PyResult<bool> {
+            // Those that raise do so in the interpreter's main thread, and in no other.
+            py.check_signals()?;
+            let Some(then) = &self.then else { return Ok(true) };
             let answer = then.call1(py, seen)?;
             Ok(!answer.bind(py).is(&*pyo3::types::PyBool::new(py, false)))
         });
@@ -174,4 +191,16 @@ pub(crate) fn compact(
         tree.compact(&options, |at| watcher.goes_on((at.leaves, at.pages_freed, at.pages_moved)))
     });
     watcher.end(done.map(dense).map_err(exception))
+}
+
+/// All rows of an iterator. One that is not written in Python looks for no signal itself.
+pub(crate) fn rows_of(rows: &Bound<'_, PyAny>) -> PyResult<Vec<(Octets, Octets)>> {
+    let mut taken = Vec::new();
+    for row in rows.try_iter()? {
+        if taken.len() % SIGNAL_ROWS == 0 {
+            rows.py().check_signals()?;
+        }
+        taken.push(row?.extract()?);
+    }
+    Ok(taken)
 }

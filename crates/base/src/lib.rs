@@ -3,6 +3,7 @@
 mod aligned;
 mod checksum;
 mod clock;
+mod fork;
 mod health;
 pub mod held;
 mod ids;
@@ -19,6 +20,7 @@ pub mod varint;
 pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
 pub use checksum::{checksum, checksum_more};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use fork::Home;
 pub use health::{Health, Listener, Notice};
 pub use ids::{DbId, Era, Lsn, PageNo, TreeId, TxnId};
 pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};

@@ -166,6 +166,11 @@ impl<R: Ranked, T> RwLock<R, T> {
         self.inner.try_read().map(|inner| RwLockReadGuard { inner, _held: HeldRank::got::<R>() })
     }
 
+    /// What it guards, of a lock that is this caller's alone.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut()
+    }
+
     /// Waits to write.
     #[inline]
     #[track_caller]

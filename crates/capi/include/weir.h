@@ -59,7 +59,8 @@ typedef enum weir_code {
     WEIR_ENDED = 17,
     // A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
-    // The database has been closed; this handle of it can only be given back.
+    // The database has been closed, or was opened before this process was forked; this handle of
+    // it can only be given back.
     WEIR_CLOSED = 19,
     // Locks take all the memory that they may, and this transaction has many. What it has done so
     // far is as it was.

@@ -48,7 +48,8 @@ pub enum weir_code {
     WEIR_ENDED = 17,
     /// A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
-    /// The database has been closed; this handle of it can only be given back.
+    /// The database has been closed, or was opened before this process was forked; this handle of
+    /// it can only be given back.
     WEIR_CLOSED = 19,
     /// Locks take all the memory that they may, and this transaction has many. What it has done so
     /// far is as it was.
@@ -97,7 +98,7 @@ impl From<weir::Error> for Failure {
             weir::Error::Damaged(_) => WEIR_DAMAGED,
             weir::Error::Halted(_) => WEIR_HALTED,
             weir::Error::ReadOnly | weir::Error::ForcedRecovery(_) => WEIR_READ_ONLY,
-            weir::Error::Closed => WEIR_CLOSED,
+            weir::Error::Closed | weir::Error::Forked => WEIR_CLOSED,
             weir::Error::Io { .. } => WEIR_IO,
             weir::Error::Duplicate => WEIR_DUPLICATE,
             weir::Error::NoTree(_) => WEIR_CHANGED,

@@ -1,6 +1,12 @@
 // What no program should give to the interface, from C and from C++: each call is refused with a code and words, and
 // nothing is lost. Built and run by tests/example.rs.
+// For fork and kill, where the compiler is held to C11.
+#define _POSIX_C_SOURCE 200809L
 #include "hostile.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 // Every handle may be missing.
 static void no_handles(void) {
@@ -521,6 +527,36 @@ static void backups(weir_db *db, const char *directory) {
     REFUSED(weir_restore(text(dir), sources, 1, NULL, NULL, NULL));
 }
 
+// A process that was forked from the one that opened a database has copies of its handles: each refuses, nothing waits for
+// a thread that is not there, and nothing is changed by them, nor by their end.
+static void in_a_child(weir_db *db, weir_tree *tree, weir_txn *txn, weir_txn *late, weir_cursor *cursor) {
+    int problems = 0, status = 0;
+    weir_bytes value;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        EXPECT(weir_tree_get(tree, NULL, text("k"), WEIR_LOCK_NONE, &value), WEIR_CLOSED);
+        if (!strstr(weir_message(), "forked")) exit(3);
+        EXPECT(weir_tree_put_now(tree, text("of a child"), text("v"), WEIR_SYNCED), WEIR_CLOSED);
+        EXPECT(weir_tree_put(tree, txn, text("of a child"), text("v")), WEIR_CLOSED);
+        EXPECT(weir_cursor_first(cursor, txn), WEIR_CLOSED);
+        weir_cursor_close(cursor);
+        EXPECT(weir_txn_commit(txn, WEIR_SYNCED), WEIR_CLOSED);
+        weir_txn_rollback(late);
+        EXPECT(weir_sync(db), WEIR_CLOSED);
+        EXPECT(weir_wait(db, 1, WEIR_SYNCED), WEIR_CLOSED);
+        EXPECT(weir_checkpoint(db), WEIR_CLOSED);
+        EXPECT(weir_check(db, count, &problems), WEIR_CLOSED);
+        weir_tree_close(tree);
+        EXPECT(weir_close(db), WEIR_CLOSED);
+        exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "a child: status %d\n", status);
+        exit(1);
+    }
+}
+
 int main(int argc, char **argv) {
     weir_options options;
     weir_db *db, *second;
@@ -529,6 +565,7 @@ int main(int argc, char **argv) {
     weir_cursor *cursor;
     weir_bytes value;
     int problems = 0;
+    pid_t bystander;
     if (argc != 2) return 2;
     no_handles();
     no_database(argv[1]);
@@ -557,6 +594,13 @@ int main(int argc, char **argv) {
     DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &late));
     DO(weir_tree_put(tree, txn, text("never"), text("v")));
     DO(weir_cursor_open(tree, txn, WEIR_LOCK_NONE, some(NULL, 0), NULL, &cursor));
+    in_a_child(db, tree, txn, late, cursor);
+    // Another one has the same open files for as long as it likes: closing gives the directory up all the same.
+    bystander = fork();
+    if (bystander == 0) {
+        alarm(600);
+        for (;;) pause();
+    }
     DO(weir_close(db));
     EXPECT(weir_tree_get(tree, NULL, text("k"), WEIR_LOCK_NONE, &value), WEIR_CLOSED);
     EXPECT(weir_tree_put_now(tree, text("k"), text("v"), WEIR_LAZY), WEIR_CLOSED);
@@ -572,6 +616,8 @@ int main(int argc, char **argv) {
     DO(weir_tree_open(db, text("t"), false, &tree));
     DO(weir_tree_get(tree, NULL, text("it goes on"), WEIR_LOCK_NONE, &value));
     EXPECT(weir_tree_get(tree, NULL, text("never"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    EXPECT(weir_tree_get(tree, NULL, text("of a child"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    kill(bystander, SIGKILL);
     weir_tree_close(tree);
     DO(weir_close(db));
     puts("all refused");

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         // `weir scan | head`: the reader has seen enough.
         Err(error) if text::is_broken_pipe(&error) => ExitCode::from(exit::EXIT_OK),
         Err(error) => {
-            eprintln!("weir: {error:#}");
+            eprintln!("weir: {}", text::Reasons(&error));
             ExitCode::from(exit::EXIT_CANNOT)
         }
     }

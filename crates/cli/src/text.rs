@@ -1,4 +1,5 @@
-//! Keys and values as people type and read them.
+//! Keys and values as people type and read them, and errors.
+use std::fmt;
 use std::sync::Arc;
 
 /// Text as it is, or bytes written `0x00ff`.
@@ -24,9 +25,41 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// An error with its causes, each once: many say what has caused them themselves.
+pub(crate) struct Reasons<'a>(pub(crate) &'a anyhow::Error);
+
+impl fmt::Display for Reasons<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = String::new();
+        for cause in self.0.chain().map(ToString::to_string) {
+            if said.contains(&cause) {
+                continue;
+            }
+            write!(f, "{}{cause}", if said.is_empty() { "" } else { ": " })?;
+            said = cause;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_error_says_of_its_cause_is_said_once() {
+        let cause = || std::io::Error::from_raw_os_error(EMFILE);
+        let shown = |e: anyhow::Error| Reasons(&e).to_string();
+        let words = cause().to_string();
+        assert_eq!(shown(cause().into()), words);
+        assert_eq!(shown(anyhow::Error::new(cause()).context("open")), format!("open: {words}"));
+        let says_it = format!("cannot open redo-00: {words}");
+        let said = anyhow::Error::new(cause()).context(says_it.clone()).context("the log");
+        assert_eq!(shown(said), format!("the log: {says_it}"));
+    }
+
+    /// Too many open files.
+    const EMFILE: i32 = 24;
 
     #[test]
     fn bytes_come_back() {

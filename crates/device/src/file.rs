@@ -1,5 +1,5 @@
 //! Real files in a directory: O_DIRECT where the file system has it, deep queues by io_uring.
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -10,9 +10,9 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Weak};
 
-use weir_base::AlignedBuf;
 use weir_base::lock::{Mutex, RwLock, RwLockReadGuard};
 use weir_base::rank;
+use weir_base::{AlignedBuf, Home};
 
 use crate::atomic::AtomicWrites;
 use crate::batch::Batch;
@@ -42,8 +42,11 @@ pub struct FileVolume {
 }
 
 struct Shared {
+    /// Where files are opened, made and removed.
     dir_path: PathBuf,
     dir: File,
+    /// A process that was forked from this one has the same files, and must not use them.
+    home: Home,
     /// The lock; `None`: closed. Held for reading by every call that does something: `close` waits
     /// for it.
     lock: RwLock<rank::DirectoryOpen, Option<File>>,
@@ -102,8 +105,9 @@ impl FileVolume {
         // What lies in the system's cache is not on the device by the time that we think so.
         let ordered = if found == Direct::Bypasses { ordered_device(&dir_file) } else { None };
         let shared = Shared {
-            dir_path: dir.to_owned(),
+            dir_path: path_of(&dir_file, dir),
             dir: dir_file,
+            home: Home::here(),
             lock: RwLock::new(Some(lock)),
             locked: Mutex::default(),
             direct: found != Direct::Refused,
@@ -130,8 +134,9 @@ impl FileVolume {
         let lock = take_shared_lock(dir)?.map_or_else(|| dir_file.try_clone(), Ok)?;
         let direct = read_directly(dir);
         let shared = Shared {
-            dir_path: dir.to_owned(),
+            dir_path: path_of(&dir_file, dir),
             dir: dir_file,
+            home: Home::here(),
             lock: RwLock::new(Some(lock)),
             locked: Mutex::default(),
             direct: direct.is_some(),
@@ -174,6 +179,7 @@ impl FileVolume {
             growing: Mutex::new(()),
             syncing: Mutex::new(()),
             sync_failed: AtomicBool::new(false),
+            is_locked: AtomicBool::new(false),
             shared: Arc::clone(&self.shared),
         })
     }
@@ -182,6 +188,10 @@ impl FileVolume {
 impl Shared {
     /// Keeps the volume open until what this gives is dropped.
     fn stay_open(&self) -> io::Result<RwLockReadGuard<'_, Option<File>>> {
+        if !self.home.is_here() {
+            let text = "the volume was opened before this process was forked";
+            return Err(io::Error::new(ErrorKind::NotConnected, text));
+        }
         // Calls are made within calls: a close must not come between the two.
         let lock = self.lock.read_recursive();
         if lock.is_none() {
@@ -191,10 +201,30 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A process that was forked from this one may have the same open file for long.
+        if self.home.is_here()
+            && let Some(lock) = self.lock.get_mut().take()
+        {
+            sys::unlock(&lock);
+        }
+    }
+}
+
 /// An error with what was being done; each way of having no room is `StorageFull`.
 fn as_full(error: io::Error, doing: impl FnOnce() -> String) -> io::Error {
     let kind = if is_full(&error) { ErrorKind::StorageFull } else { error.kind() };
     io::Error::new(kind, context(error, doing))
+}
+
+/// The path of a directory that leads through its handle: also when it has been moved, and never to
+/// another one that has taken its place. Its own where the system does not show handles.
+fn path_of(handle: &File, dir: &Path) -> PathBuf {
+    let through = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
+    let id = |metadata: io::Result<Metadata>| metadata.ok().map(|of| (of.dev(), of.ino()));
+    let found = id(std::fs::metadata(&through));
+    if found.is_some() && found == id(handle.metadata()) { through } else { dir.to_owned() }
 }
 
 /// A file of a directory, if its files can be read past the system's cache.
@@ -268,11 +298,16 @@ impl Volume for FileVolume {
     }
 
     fn close(&self) {
+        if !self.shared.home.is_here() {
+            return;
+        }
         let mut lock = self.shared.lock.write();
         for file in self.shared.locked.lock().drain(..).filter_map(|file| file.upgrade()) {
             sys::unlock(&file);
         }
-        *lock = None;
+        if let Some(lock) = lock.take() {
+            sys::unlock(&lock);
+        }
     }
 
     fn open_pipe(&self, name: &str) -> io::Result<PipeEnd> {
@@ -308,7 +343,18 @@ struct DiskFile {
     syncing: Mutex<rank::FileSync, ()>,
     /// A sync failed: no later one succeeds.
     sync_failed: AtomicBool,
+    /// It was locked besides.
+    is_locked: AtomicBool,
     shared: Arc<Shared>,
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        // As for the directory's lock.
+        if self.is_locked.load(Relaxed) && self.shared.home.is_here() {
+            sys::unlock(&self.file);
+        }
+    }
 }
 
 impl DiskFile {
@@ -565,6 +611,7 @@ impl BlockFile for DiskFile {
         let lock = if self.shared.read_only { sys::try_lock_shared } else { sys::try_lock };
         let locked = lock(&self.file).map_err(|e| context(e, || format!("lock {}", self.name)))?;
         if locked {
+            self.is_locked.store(true, Relaxed);
             self.shared.locked.lock().push(Arc::downgrade(&self.file));
         }
         Ok(locked)

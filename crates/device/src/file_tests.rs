@@ -426,7 +426,7 @@ fn a_full_disk_shows_when_space_is_reserved() {
 #[test]
 fn a_closed_volume_does_nothing_and_locks_nothing() {
     each_volume(|volume| {
-        let dir = volume.shared.dir_path.clone();
+        let dir = std::fs::canonicalize(&volume.shared.dir_path).unwrap();
         let file = volume.create("pages", 8192).unwrap();
         volume.close();
         let next = FileVolume::open(&dir).expect("the lock is free");
@@ -490,4 +490,48 @@ fn a_hole_takes_no_space_and_can_have_some_again() {
         file.read_at(7 * PAGE, &mut one).unwrap();
         assert_eq!(one[..], page_of(7)[..]);
     });
+}
+
+#[test]
+fn a_directory_that_was_moved_is_gone_on_with_and_what_took_its_place_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (at, moved) = (dir.path().join("db"), dir.path().join("moved"));
+    let volume = FileVolume::open(&at).unwrap();
+    drop(volume.create("old", 4096).unwrap());
+    std::fs::rename(&at, &moved).unwrap();
+    std::fs::create_dir(&at).unwrap();
+    for name in ["old", "other"] {
+        std::fs::write(at.join(name), "another's").unwrap();
+    }
+    assert_eq!(volume.open("old").unwrap().len(), 4096);
+    drop(volume.create("other", 4096).unwrap());
+    assert_eq!(volume.list().unwrap(), ["old", "other"]);
+    volume.remove("old").unwrap();
+    assert!(!moved.join("old").exists() && moved.join("other").exists());
+    for name in ["old", "other"] {
+        assert_eq!(std::fs::read(at.join(name)).unwrap(), b"another's");
+    }
+    drop(volume);
+    assert!(FileVolume::open(&moved).is_ok());
+}
+
+#[test]
+fn what_a_child_has_of_the_open_files_keeps_no_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    for is_closed in [true, false] {
+        let volume = FileVolume::open(dir.path()).unwrap();
+        let name = if is_closed { "first" } else { "second" };
+        let file = volume.open_file(name, true).unwrap();
+        assert!(file.lock_alone().unwrap());
+        // A fork has the same open files, not others of the same names.
+        let lock = volume.shared.lock.read().as_ref().unwrap().try_clone().unwrap();
+        let besides = file.file.try_clone().unwrap();
+        if is_closed {
+            volume.close();
+        }
+        drop((volume, file));
+        let next = FileVolume::open(dir.path()).expect("the directory is free");
+        assert!(next.open(name).unwrap().lock_alone().unwrap());
+        drop((lock, besides));
+    }
 }

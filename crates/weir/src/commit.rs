@@ -48,6 +48,7 @@ impl Db {
     /// [`Error::Halted`]: then it may or may not survive. [`Error::Position`]: no commit of this
     /// database ends there.
     pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
+        self.engine.check_home()?;
         if let Some(position) = commit.end.filter(|end| *end > self.engine.log.end()) {
             return Err(Error::Position(position));
         }
@@ -69,6 +70,7 @@ impl Db {
     /// # Errors
     /// [`Error::Position`]: nothing is written up to there. [`Error::Halted`].
     pub fn synced_by_another(&self, commit: Commit) -> Result<(), Error> {
+        self.engine.check_home()?;
         self.engine.log.check()?;
         let Some(end) = commit.end else { return Ok(()) };
         if end > self.engine.log.written() {
@@ -100,6 +102,9 @@ impl Db {
         then: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let engine = &self.engine;
+        if let Err(e) = engine.check_home() {
+            return then(Err(e));
+        }
         let end = match commit.end() {
             Some(end) if end > engine.log.durable() => end,
             _ => return then(Ok(())),

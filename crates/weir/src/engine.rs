@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{Clock, Lsn};
+use weir_base::{Clock, Home, Lsn};
 use weir_btree::{Env, Tree as RawTree, TreeError};
 use weir_checkpoint::{Checkpointer, ControlFile};
 use weir_crypt::CryptVolume;
@@ -64,6 +64,8 @@ pub(crate) struct Engine {
     pub(crate) scrub: Arc<Scrub>,
     pub(crate) acks: Arc<Acks>,
     pub(crate) workers: Mutex<rank::BackgroundThreads, Option<Workers>>,
+    /// A process that was forked from this one has none of its threads.
+    pub(crate) home: Home,
     /// Handles refuse: closing has begun.
     pub(crate) closed: AtomicBool,
     /// Closing has ended, when it is not locked.
@@ -93,14 +95,23 @@ impl Engine {
     }
 
     /// # Errors
-    /// [`Error::Closed`]: nothing may be read either.
+    /// [`Error::Closed`], [`Error::Forked`]: nothing may be read either.
     #[inline]
     pub(crate) fn check_here(&self) -> Result<(), Error> {
+        self.check_home()?;
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// # Errors
-    /// [`Error::Closed`]; [`Error::Halted`] when nothing may be written any more.
+    /// [`Error::Forked`]: nothing may be waited for either; no thread is there to do it.
+    #[inline]
+    pub(crate) fn check_home(&self) -> Result<(), Error> {
+        if self.home.is_here() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Forked`]; [`Error::Halted`] when nothing may be written any
+    /// more.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
         self.check_here()?;
         // Not only for writers: a thread that holds a lock now may never be able to give it up.
@@ -191,6 +202,7 @@ impl Engine {
     /// As [`Engine::settle`]. Whatever is returned, nothing reads or writes any more, and the
     /// directory is free for others.
     pub(crate) fn shut_down(&self) -> Result<(), Error> {
+        self.check_home()?;
         let settled = self.settle();
         // Handles live on, and threads may be in the middle of a call: none of them may write where
         // another process has the database by then.
@@ -242,6 +254,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Keeps from being dropped in a child what has threads, locks that one of them may have held
+    /// when the process was forked, or memory that a child does not get. It goes with the process.
+    fn leave_to_parent(&mut self) {
+        std::mem::forget(self.workers.get_mut().take());
+        std::mem::forget((self.volume.clone(), self.pool.clone(), self.log.clone()));
+        std::mem::forget((self.checkpointer.clone(), self.context.clone(), self.env.clone()));
+        std::mem::forget((self.registry.clone(), self.background.clone(), self.acks.clone()));
+    }
+
     /// Writes all pages, and marks the database as closed in order if nothing is open.
     fn write_all(&self) -> Result<(), Error> {
         // In the order of the log and of the disk, not in that in which they are written.
@@ -284,6 +305,9 @@ const STEPS_AT_CLOSE_MICROS: u64 = 2_000_000;
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if !self.home.is_here() {
+            return self.leave_to_parent();
+        }
         // Best effort: a caller that wants to know calls `close`. What is not written now is
         // redone.
         let _ = self.settle();

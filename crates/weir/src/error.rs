@@ -55,6 +55,13 @@ pub enum Error {
     /// more.
     #[error("the database has been closed")]
     Closed,
+    /// The database was opened before this process was forked from the one that has it open, which
+    /// alone may use it: this handle is good for nothing here.
+    #[error(
+        "the database was opened before this process was forked: only the process that opened it \
+         may use it, or a process that opens it for itself when that one has closed it"
+    )]
+    Forked,
     /// The database has been opened to be read alone ([`crate::Config::read_only`]).
     #[error("the database has been opened to be read alone: nothing can be changed")]
     ReadOnly,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
-use weir_base::{Clock, TreeId, TxnId};
+use weir_base::{Clock, Home, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile, ProcessorsBusy};
 use weir_crypt::CryptVolume;
@@ -322,6 +322,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         scrub: Arc::new(scrub),
         acks: Arc::default(),
         workers: Mutex::new(None),
+        home: Home::here(),
         closed: AtomicBool::new(false),
         is_settled: Mutex::new(false),
     })

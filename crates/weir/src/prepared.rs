@@ -186,6 +186,9 @@ impl PreparedTxn {
 
 impl Drop for PreparedTxn {
     fn drop(&mut self) {
+        if self.txn.engine.check_home().is_err() {
+            return;
+        }
         let raw = &mut self.txn.raw;
         let undecided = (!raw.has_ended()).then(|| {
             let nothing = weir_txn::Txn::new(raw.isolation(), Wait::No);

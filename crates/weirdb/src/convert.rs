@@ -25,6 +25,7 @@ pub(crate) fn error(dir: &Path, e: weir::Error) -> Error {
         }
         weir::Error::Halted(cause) => Error::Halted { cause },
         weir::Error::Closed => Error::Closed,
+        weir::Error::Forked => Error::Forked,
         weir::Error::ReadOnly | weir::Error::ForcedRecovery(_) => Error::ReadOnly,
         weir::Error::Io { what, cause } => Error::Io { what, source: cause },
         weir::Error::Key(_) => Error::Key(Cause::new(e)),

@@ -67,6 +67,13 @@ pub enum Error {
     /// The database has been closed ([`Db::close`](crate::Db::close)).
     #[error("the database has been closed")]
     Closed,
+    /// The database was opened before this process was forked: only the process that opened it may
+    /// use it. What the child does with its copies of the handles changes nothing.
+    #[error(
+        "the database was opened before this process was forked: only the process that opened it \
+         may use it, or a process that opens it for itself when that one has closed it"
+    )]
+    Forked,
     /// The database was opened to be read only ([`Config::read_only`](crate::Config::read_only),
     /// [`Config::force_recovery`](crate::Config::force_recovery)).
     #[error("the database was opened to be read only")]

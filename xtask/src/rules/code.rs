@@ -8,6 +8,7 @@ use crate::tree::Tree;
 /// review.
 pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/base/src/aligned.rs",
+    "crates/base/src/fork.rs",
     "crates/base/src/mapping.rs",
     "crates/capi/src/backup.rs",
     "crates/capi/src/batch.rs",

@@ -3,6 +3,7 @@ use super::tpcc::tpcc;
 use crate::args::{Bench, Common, Compare, RowSizes, Run, Verify};
 use crate::exit::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
+use crate::text::Reasons;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -169,7 +170,7 @@ pub(crate) fn end<R: RunReport>(
         let _ = writeln!(out, "report      {}", path.display());
     }
     if let Err(error) = closed {
-        eprintln!("weir: {error:#}");
+        eprintln!("weir: {}", Reasons(&error));
         return Ok(EXIT_CANNOT);
     }
     Ok(exit_code(report.common()))
@@ -190,7 +191,7 @@ fn serve(address: SocketAddr, args: &Common, options: &Options, what: &str) -> R
         ..Page::default()
     };
     Live::start(address, args.http_public, page, options.feed.clone())
-        .map_err(|error| anyhow!("{error:#}; choose another address for --http"))
+        .map_err(|error| anyhow!("{}; choose another address for --http", Reasons(&error)))
 }
 
 /// The command as it was given, to be given again.

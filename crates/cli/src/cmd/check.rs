@@ -4,6 +4,7 @@ use crate::args::Check;
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::forced::is_damage;
 use crate::opening::{bar, is_in_use, open_forced};
+use crate::text::Reasons;
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{CheckReport, format_size};
@@ -14,7 +15,7 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
     let db = match open_forced(&args.dir, &args.forced) {
         // So damaged that it cannot be opened: a finding, not a failure of the check.
         Err(error) if is_damage(&error) => {
-            writeln!(out, "1 problem: {error:#}")?;
+            writeln!(out, "1 problem: {}", Reasons(&error))?;
             return Ok(EXIT_FINDINGS);
         }
         Err(error) if is_in_use(&error) => return check_through(&args.dir.path, error),

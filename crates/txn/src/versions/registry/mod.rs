@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::lock::{Mutex, RwLock};
-use weir_base::{Lsn, TxnId, lines, rank};
+use weir_base::{Home, Lsn, TxnId, lines, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
@@ -47,6 +47,7 @@ pub struct Registry {
     shards: Box<[Shard]>,
     weights: Weights,
     inner: Mutex<rank::Transactions, Inner>,
+    home: Home,
 }
 
 struct Inner {
@@ -122,6 +123,7 @@ impl Registry {
                 archived: 0,
                 gathered: 0,
             }),
+            home: Home::here(),
         }
     }
 

@@ -44,6 +44,11 @@ impl Clone for Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
+        if !self.registry.home.is_here() {
+            // A copy in a process that was forked from this one, where the thread that has the lock
+            // may not be. Whose the moment was keeps it.
+            return;
+        }
         let mut inner = self.registry.inner.lock();
         let mut is_last = false;
         if let Some(held) = inner.snapshots.get_mut(&self.number) {
