@@ -1,4 +1,5 @@
 //! The list of free frames, and how many of them are wanted.
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -21,24 +22,53 @@ pub(crate) struct FreeFrames {
 }
 
 /// The frames without a page.
+#[derive(Default)]
 struct List {
-    /// Those that may be taken.
+    /// Those that may be taken, and had a page;
     free: Vec<u32>,
+    /// and those that never had one. Not one by one: a pool may have thousands of millions.
+    fresh: Range<u32>,
     /// A frame from here on that has no page any more is not to be taken again,
     end: u32,
     /// and is here.
     gone: Vec<u32>,
 }
 
+impl List {
+    fn len(&self) -> u32 {
+        (self.free.len() + self.fresh.len()) as u32
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| self.fresh.next())
+    }
+
+    /// Frames from `end` on are gone.
+    fn end_at(&mut self, end: u32) {
+        self.end = end;
+        self.gone.extend(self.free.extract_if(.., |frame| *frame >= end));
+        self.gone.extend(self.fresh.start.max(end)..self.fresh.end);
+        self.fresh.end = self.fresh.end.min(end).max(self.fresh.start);
+    }
+
+    fn go_on_to(&mut self, end: u32, new: Range<u32>) {
+        self.end = end;
+        self.free.append(&mut self.gone);
+        if self.fresh.is_empty() {
+            self.fresh = new;
+        } else if self.fresh.end == new.start {
+            self.fresh.end = new.end;
+        } else {
+            self.free.extend(new);
+        }
+    }
+}
+
 impl FreeFrames {
     /// All of `count` frames.
     pub(crate) fn new(count: u32, manual: bool) -> Self {
         FreeFrames {
-            list: Mutex::new(List {
-                free: (0..count).rev().collect(),
-                end: count,
-                gone: Vec::new(),
-            }),
+            list: Mutex::new(List { fresh: 0..count, end: count, ..List::default() }),
             count: AtomicU32::new(count),
             target: AtomicU32::new((count / 64).max(4)),
             clean_batch: AtomicU32::new(64),
@@ -54,11 +84,17 @@ impl FreeFrames {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// No frame from there on, up to the last, has ever had a page.
+    pub(crate) fn used_end(&self) -> u32 {
+        let list = self.list.lock();
+        if list.fresh.end == list.end { list.fresh.start } else { list.end }
+    }
+
     /// A free frame, and how many are left.
     pub(crate) fn pop(&self) -> Option<(u32, u32)> {
         let mut list = self.list.lock();
-        let frame = list.free.pop()?;
-        let left = list.free.len() as u32;
+        let frame = list.pop()?;
+        let left = list.len();
         // Counted under the lock: the count never falls behind the list, where it would wrap.
         self.count.store(left, Ordering::Relaxed);
         Some((frame, left))
@@ -67,11 +103,11 @@ impl FreeFrames {
     /// A frame if more than `keep` are left then.
     pub(crate) fn pop_beyond(&self, keep: u32) -> Option<u32> {
         let mut list = self.list.lock();
-        if list.free.len() <= keep as usize {
+        if list.len() <= keep {
             return None;
         }
-        let frame = list.free.pop()?;
-        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+        let frame = list.pop()?;
+        self.count.store(list.len(), Ordering::Relaxed);
         Some(frame)
     }
 
@@ -79,10 +115,8 @@ impl FreeFrames {
     /// be gone as they lose it.
     pub(crate) fn end_at(&self, end: u32) {
         let mut list = self.list.lock();
-        list.end = end;
-        let List { free, gone, .. } = &mut *list;
-        gone.extend(free.extract_if(.., |frame| *frame >= end));
-        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+        list.end_at(end);
+        self.count.store(list.len(), Ordering::Relaxed);
     }
 
     /// How many frames are gone.
@@ -102,13 +136,10 @@ impl FreeFrames {
     }
 
     /// Frames up to `end` may be taken: those that were gone, and `new` ones.
-    pub(crate) fn go_on_to(&self, end: u32, new: std::ops::Range<u32>) {
+    pub(crate) fn go_on_to(&self, end: u32, new: Range<u32>) {
         let mut list = self.list.lock();
-        list.end = end;
-        let List { free, gone, .. } = &mut *list;
-        free.append(gone);
-        free.extend(new);
-        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+        list.go_on_to(end, new);
+        self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         self.freed.notify_all();
     }
@@ -120,7 +151,7 @@ impl FreeFrames {
             return;
         }
         list.free.push(frame);
-        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+        self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         self.freed.notify_one();
     }
@@ -128,7 +159,7 @@ impl FreeFrames {
     /// Waits a little until there is one.
     pub(crate) fn wait(&self) {
         let mut list = self.list.lock();
-        if list.free.is_empty() {
+        if list.len() == 0 {
             self.freed.wait_for(&mut list, NAP);
         }
     }
@@ -153,5 +184,75 @@ impl FreeFrames {
             self.wanted_signal.wait_for(&mut wanted, timeout);
         }
         std::mem::take(&mut *wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All frames that can be taken, in the order in which they are.
+    fn take_all(frames: &FreeFrames) -> Vec<u32> {
+        std::iter::from_fn(|| frames.pop().map(|(frame, _)| frame)).collect()
+    }
+
+    #[test]
+    fn frames_that_had_a_page_are_taken_first_and_each_once() {
+        let frames = FreeFrames::new(6, true);
+        assert_eq!(
+            (frames.pop(), frames.pop(), frames.pop()),
+            (Some((0, 5)), Some((1, 4)), Some((2, 3)))
+        );
+        frames.push(1);
+        assert_eq!(
+            (frames.count(), frames.pop_beyond(4), frames.pop_beyond(3)),
+            (4, None, Some(1))
+        );
+        assert_eq!(take_all(&frames), [3, 4, 5]);
+        assert_eq!((frames.count(), frames.pop()), (0, None));
+    }
+
+    #[test]
+    fn frames_go_and_come_back() {
+        let frames = FreeFrames::new(8, true);
+        assert!((0..6).all(|_| frames.pop().is_some()));
+        frames.push(5);
+        frames.push(1);
+        // 5, 6 and 7 are gone; 4 has a page, and goes when it loses it.
+        frames.end_at(4);
+        assert_eq!((frames.gone(), frames.count()), (3, 1));
+        frames.push(4);
+        let mut here = vec![2, 4, 5, 6, 7];
+        frames.retain_here(&mut here);
+        assert_eq!((here, frames.gone()), (vec![2], 4));
+        // They could not all go.
+        frames.go_on_to(8, 0..0);
+        let mut taken = take_all(&frames);
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 4, 5, 6, 7]);
+        // And now they do; then there are more than ever.
+        [1, 4, 5, 6, 7].into_iter().for_each(|frame| frames.push(frame));
+        frames.end_at(6);
+        frames.forget_gone();
+        frames.go_on_to(10, 6..10);
+        let mut taken = take_all(&frames);
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn fresh_ones_go_and_come_back_as_a_stretch() {
+        let frames = FreeFrames::new(100, true);
+        frames.end_at(50);
+        assert_eq!((frames.gone(), frames.count()), (50, 50));
+        frames.forget_gone();
+        frames.go_on_to(80, 50..80);
+        assert_eq!(frames.list.lock().fresh, 0..80);
+        assert_eq!(frames.used_end(), 0);
+        assert_eq!((frames.pop(), frames.used_end()), (Some((0, 79)), 1));
+        assert_eq!(take_all(&frames), (1..80).collect::<Vec<_>>());
+        assert_eq!(frames.used_end(), 80);
+        frames.go_on_to(90, 80..90);
+        assert_eq!(take_all(&frames), (80..90).collect::<Vec<_>>());
     }
 }

@@ -260,7 +260,7 @@ impl Pool {
 
     /// Visits the newest change of each dirty page, without latches: for statistics.
     pub fn visit_dirty(&self, visit: &mut dyn FnMut(Lsn)) {
-        for frame in 0..self.frames.count() {
+        for frame in 0..self.free.used_end() {
             let meta = self.frames.meta(frame);
             if meta.first_lsn().is_none() {
                 continue;

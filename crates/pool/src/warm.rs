@@ -10,7 +10,7 @@ impl Pool {
     /// it or not.
     #[must_use]
     pub fn warm_list(&self) -> WarmList {
-        WarmList::of_resident((0..self.frames.count()).filter_map(|frame| {
+        WarmList::of_resident((0..self.free.used_end()).filter_map(|frame| {
             let meta = self.frames.meta(frame);
             let page = meta.page();
             let there = self.latch(page).map(Latch::load).and_then(|word| word.frame());

@@ -162,6 +162,12 @@ public:
 
 #endif
 
+#ifdef WEIR_OLD_COPY_NAMES
+// In 11.8.6, which Debian 13 has, an ALTER's copy alone is said to begin, and not that of an ALTER IGNORE.
+const ha_extra_function HA_EXTRA_BEGIN_COPY= HA_EXTRA_BEGIN_ALTER_COPY, HA_EXTRA_END_COPY= HA_EXTRA_END_ALTER_COPY,
+                        HA_EXTRA_ABORT_COPY= HA_EXTRA_ABORT_ALTER_COPY;
+#endif
+
 // A name that is a C string in one version and has its length with it in the other.
 inline const char *name_text(const char *name) { return name; }
 inline const char *name_text(const LEX_CSTRING &name) { return name.str; }
