@@ -88,7 +88,7 @@ def test_rows_are_of_one_moment(db):
 
 
 def test_many_keys_at_once(db):
-    tree = db.open_tree("t")
+    tree = db["t"]
     for n in range(100):
         tree[b"%03d" % n] = b"v%d" % n
     with db.read() as now:

@@ -312,6 +312,13 @@ class Tree:
         found = self._inner.get(key)
         return default if found is None else found
 
+    def get_many(self, keys: "Iterable[Bytes]") -> "list[Optional[bytes]]":
+        """The values at many keys at one moment, in the order of these; None: there is no row.
+
+        Faster than get of each where they are not in memory: the disk is asked for many at a time.
+        """
+        return self._inner.get_many(list(keys))
+
     def view(self, key: Bytes) -> "Optional[memoryview]":
         """The value at a key as it was read, without a further copy; None: there is no row.
 
@@ -455,6 +462,10 @@ class Snapshot:
         """The value at a key."""
         found = self._inner.get(tree._inner, key)
         return default if found is None else found
+
+    def get_many(self, tree: Tree, keys: "Iterable[Bytes]") -> "list[Optional[bytes]]":
+        """As Tree.get_many, of the snapshot's moment."""
+        return self._inner.get_many(tree._inner, list(keys))
 
     def view(self, tree: Tree, key: Bytes) -> "Optional[memoryview]":
         """As Tree.view."""
