@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use weir_base::PageNo;
+use weir_page::{Node, RawPage};
 use weir_pool::AheadBatch;
 
 use crate::cursor::Cursor;
@@ -17,7 +18,7 @@ use crate::tree::Tree;
 /// Leaves of the first batch.
 const LEAVES_FIRST: usize = 4;
 /// Leaves of a batch at most.
-const LEAVES_MAX: usize = 64;
+pub(crate) const LEAVES_MAX: usize = 64;
 /// Leaves of a batch, at least, that another thread reads: a wake-up costs what a few rows do.
 const LEAVES_HANDED_OVER: usize = 16;
 /// Absent leaves met one after another that begin it.
@@ -231,13 +232,7 @@ impl Tree {
             Way::Up => DescentTarget::Key(edge),
             Way::Down => DescentTarget::Before(edge),
         };
-        for _ in 0..LOOKS_MAX {
-            let Ok(arrived) = self.try_descend(target, 1) else { return Vec::new() };
-            let Some(arrived) = arrived else { continue };
-            let node = arrived.node.node();
-            if node.level() != 1 {
-                return Vec::new();
-            }
+        let looked = self.above_leaves(target, |node| {
             let mut pages = Vec::with_capacity(most);
             let mut bound = Vec::new();
             // A child holds the keys from the one before it, of its parent, up to the one behind.
@@ -271,11 +266,30 @@ impl Tree {
                     }
                 }
             }
+            pages
+        });
+        looked.unwrap_or_default()
+    }
+
+    /// What `look` sees in the node above the leaf at `target`. `None`: the root is a leaf, or nodes
+    /// are being changed, or cannot be read.
+    pub(crate) fn above_leaves<T>(
+        &self,
+        target: DescentTarget<'_>,
+        look: impl Fn(Node<RawPage>) -> T,
+    ) -> Option<T> {
+        for _ in 0..LOOKS_MAX {
+            let Some(arrived) = self.try_descend(target, 1).ok()? else { continue };
+            let node = arrived.node.node();
+            if node.level() != 1 {
+                return None;
+            }
+            let seen = look(node);
             if arrived.node.still() {
-                return pages;
+                return Some(seen);
             }
         }
-        Vec::new()
+        None
     }
 }
 

@@ -3,12 +3,8 @@
 use weir_base::{PageNo, ThreadCounts};
 
 use crate::descend::DescentTarget;
+use crate::read_ahead::LEAVES_MAX;
 use crate::tree::Tree;
-
-/// Leaves that are read at once, at most.
-const LEAVES_MAX: usize = 64;
-/// Looks at a node that is being changed, before the thread does without.
-const LOOKS_MAX: u32 = 4;
 
 /// Keys whose leaves are looked for at once, at most.
 const KEYS_MAX: usize = 4096;
@@ -89,19 +85,6 @@ impl Tree {
     /// The leaf that the key belongs to, without a look at it. `None`: the root is a leaf, or nodes
     /// above it are being changed, or cannot be read.
     fn leaf_of(&self, key: &[u8]) -> Option<PageNo> {
-        for _ in 0..LOOKS_MAX {
-            let Some(arrived) = self.try_descend(DescentTarget::Key(key), 1).ok()? else {
-                continue;
-            };
-            let node = arrived.node.node();
-            if node.level() != 1 {
-                return None;
-            }
-            let leaf = node.child(node.child_index(key));
-            if arrived.node.still() {
-                return Some(leaf);
-            }
-        }
-        None
+        self.above_leaves(DescentTarget::Key(key), |node| node.child(node.child_index(key)))
     }
 }
