@@ -271,8 +271,8 @@ impl Tree {
         looked.unwrap_or_default()
     }
 
-    /// What `look` sees in the node above the leaf at `target`. `None`: the root is a leaf, or nodes
-    /// are being changed, or cannot be read.
+    /// What `look` sees in the node above the leaf at `target`. `None`: the root is a leaf, or the
+    /// nodes there are being changed, or cannot be read.
     pub(crate) fn above_leaves<T>(
         &self,
         target: DescentTarget<'_>,
