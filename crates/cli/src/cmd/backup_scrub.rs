@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use weir::Error;
@@ -26,7 +26,6 @@ pub(super) struct Scrub {
     written: AtomicU64,
     /// The backup has ended.
     is_ended: AtomicBool,
-    is_damaged: AtomicBool,
     outcome: Mutex<Outcome>,
 }
 
@@ -47,7 +46,6 @@ impl Scrub {
             every,
             written: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
-            is_damaged: AtomicBool::new(false),
             outcome: Mutex::new(Outcome::default()),
         }
     }
@@ -59,7 +57,7 @@ impl Scrub {
 
     /// Whether it is of no use to go on with the backup.
     pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged.load(Ordering::Acquire)
+        self.found().damage.is_some()
     }
 
     /// The backup has ended: `run` does, too.
@@ -69,7 +67,11 @@ impl Scrub {
 
     /// What was found up to now.
     pub(super) fn outcome(&self) -> Outcome {
-        std::mem::take(&mut *self.outcome.lock().unwrap_or_else(|e| e.into_inner()))
+        std::mem::take(&mut *self.found())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Reads it again and again, until the backup has ended or something is wrong with it.
@@ -87,12 +89,10 @@ impl Scrub {
             if self.is_ended() {
                 return;
             }
-            let mut outcome = self.outcome.lock().unwrap_or_else(|e| e.into_inner());
             match found {
-                Ok(()) => outcome.passes += 1,
+                Ok(()) => self.found().passes += 1,
                 Err(words) => {
-                    outcome.damage = Some(words);
-                    self.is_damaged.store(true, Ordering::Release);
+                    self.found().damage = Some(words);
                     return;
                 }
             }
