@@ -192,7 +192,9 @@ impl State {
             // Nothing else lets them go on.
             PUSH * self.capacity(seen).unwrap_or(CAPACITY_UNKNOWN)
         } else {
-            PUSH * self.throttled * self.capacity(seen).unwrap_or(0.0)
+            // One that work has never waited for takes no less than it did at its best.
+            let capacity = self.capacity(seen).or(self.capacity.best());
+            PUSH * self.throttled * capacity.unwrap_or(CAPACITY_UNKNOWN)
         };
         (slope * balanced + repaid).max(pushed).clamp(0.0, RATE_MAX)
     }

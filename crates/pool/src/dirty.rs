@@ -1,5 +1,6 @@
 //! The dirty list: dirty pages by first-modification LSN. The LSN axis is cut into buckets of equal
 //! width; adding locks one bucket for a push, and the age distribution is the row of their counts.
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
@@ -25,7 +26,7 @@ struct Bucket {
     /// The oldest first modification that was added since the bucket was last passed: always the
     /// start of a group, which is where a checkpoint may stand. 0: none.
     oldest: AtomicU64,
-    entries: Mutex<rank::DirtyBucket, Vec<(PageNo, Lsn)>>,
+    entries: Mutex<rank::DirtyBucket, VecDeque<(PageNo, Lsn)>>,
 }
 
 pub(crate) struct DirtyList {
@@ -88,7 +89,7 @@ impl DirtyList {
         }
         weir_base::lines::wrote("the number of dirty pages");
         bucket.live.fetch_add(1, Ordering::SeqCst);
-        entries.push((page, first));
+        entries.push_back((page, first));
         self.pages.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -163,7 +164,17 @@ impl DirtyList {
 
     /// Takes up to `most` entries, oldest first, whose first modification lies before `before`.
     /// They stay counted until [`DirtyList::remove`]; what is not written must be put back.
-    pub(crate) fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
+    ///
+    /// Pages that were written to free their frames have left entries behind. `is_dirty` says of a
+    /// page whether it is still dirty since then, and may say so of others, but must not say no of
+    /// one that is. If such entries were taken, a short batch would have nothing but them where
+    /// there are many, the oldest page would not be written, and the log could not go on.
+    pub(crate) fn take_oldest(
+        &self,
+        most: usize,
+        before: Lsn,
+        is_dirty: impl Fn(PageNo, Lsn) -> bool,
+    ) -> Vec<(PageNo, Lsn)> {
         let mut taken = Vec::new();
         let mut number = self.low.load(Ordering::SeqCst);
         let end = self.number(before).min(number + self.buckets.len() as u64 - 1);
@@ -172,19 +183,20 @@ impl DirtyList {
             if bucket.live.load(Ordering::SeqCst) > 0 {
                 let mut entries = bucket.entries.lock();
                 let mut left = Vec::new();
-                for (page, first) in entries.drain(..) {
+                while taken.len() < most
+                    && let Some((page, first)) = entries.pop_front()
+                {
                     // An entry of an older lap of the ring can only be stale.
                     if self.number(first) < number {
                         continue;
                     }
-                    let is_here = self.number(first) == number;
-                    if is_here && taken.len() < most && first < before {
-                        taken.push((page, first));
-                    } else {
+                    if self.number(first) > number || first >= before {
                         left.push((page, first));
+                    } else if is_dirty(page, first) {
+                        taken.push((page, first));
                     }
                 }
-                *entries = left;
+                entries.extend(left);
             }
             number += 1;
         }
@@ -193,7 +205,7 @@ impl DirtyList {
 
     /// Returns an entry that was taken and is still dirty.
     pub(crate) fn put_back(&self, page: PageNo, first: Lsn) {
-        self.bucket(self.number(first)).entries.lock().push((page, first));
+        self.bucket(self.number(first)).entries.lock().push_back((page, first));
     }
 }
 
@@ -220,7 +232,7 @@ mod tests {
         assert!(list.oldest(Lsn(90_000)) > Lsn(50_000));
         list.remove(Lsn(52_000));
         assert_eq!(list.oldest(Lsn(90_000)), Lsn(90_000));
-        assert!(list.take_oldest(10, Lsn::MAX.back(1 << 60)).is_empty());
+        assert!(list.take_oldest(10, Lsn::MAX.back(1 << 60), |_, _| true).is_empty());
     }
 
     #[test]
@@ -229,13 +241,29 @@ mod tests {
         for i in 0..100u64 {
             list.add(PageNo(i as u32), Lsn(1_000 + i * 700));
         }
-        let taken = list.take_oldest(10, Lsn(200_000));
+        let taken = list.take_oldest(10, Lsn(200_000), |_, _| true);
         assert_eq!(taken.len(), 10);
         assert!(taken.iter().all(|&(_, lsn)| lsn < Lsn(1_000 + 12 * 700)));
         assert_eq!(list.len(), 100, "still counted until removed");
         list.put_back(taken[0].0, taken[0].1);
-        assert_eq!(list.take_oldest(1, Lsn(200_000)), vec![taken[0]]);
-        assert!(list.take_oldest(10, Lsn(2_000)).is_empty());
+        assert_eq!(list.take_oldest(1, Lsn(200_000), |_, _| true), vec![taken[0]]);
+        assert!(list.take_oldest(10, Lsn(2_000), |_, _| true).is_empty());
+    }
+
+    #[test]
+    fn what_was_written_otherwise_is_not_taken() {
+        let list = list();
+        let at = |i: u64| Lsn(1_000 + i * 3);
+        for i in 0..1000u64 {
+            list.add(PageNo(i as u32), at(i));
+        }
+        // All but each hundredth were written to free their frames.
+        let is_dirty = |page: PageNo, _| page.0.is_multiple_of(100);
+        (0..1000).filter(|i| !is_dirty(PageNo(*i), at(0))).for_each(|i| list.remove(at(i.into())));
+        let taken = |most| list.take_oldest(most, Lsn(200_000), is_dirty);
+        assert_eq!(taken(2), [(PageNo(0), at(0)), (PageNo(100), at(100))]);
+        assert_eq!(taken(100).len(), 8);
+        assert_eq!(list.len(), 10);
     }
 
     #[test]

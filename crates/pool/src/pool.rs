@@ -276,7 +276,20 @@ impl Pool {
     /// [`Pool::write_back`].
     #[must_use]
     pub fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
-        self.dirty.take_oldest(most, before)
+        self.dirty.take_oldest(most, before, |page, first| self.may_be_dirty_since(page, first))
+    }
+
+    /// Whether a page may be dirty since `first`, without a latch. A page that is, and that the
+    /// dirty list knows, is never denied: its frame said so before it was listed, and it stays
+    /// there until it is written.
+    fn may_be_dirty_since(&self, page: PageNo, first: Lsn) -> bool {
+        let Some(word) = self.latch(page).map(Latch::load) else { return true };
+        match word.frame() {
+            _ if word.is_exclusive() => true,
+            Some(frame) => self.frames.meta(frame).first_lsn() == Some(first),
+            // It may have pending redo, and be listed for that.
+            None => self.pending.left() > 0,
+        }
     }
 
     /// Says that nothing before `lsn` is dirty: once, before the first change.

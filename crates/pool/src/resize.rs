@@ -122,5 +122,5 @@ impl Pool {
     }
 }
 
-/// The lane of the doublewrite area: the cleaner's.
+/// The file of the doublewrite area: of three not the cleaner's, which sessions wait for meanwhile.
 const LANE: usize = 2;

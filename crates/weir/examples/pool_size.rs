@@ -1,8 +1,8 @@
 //! What a change of the pool's size costs those that work: `cargo run --release --example pool_size
 //! -- DIR`. A database of 1,000,000 rows (230 MB); four threads change rows and read three times as
-//! many, and commits are counted for each second: for 20 seconds as it is, and for 20 in which
-//! the size changes every four seconds. In the first pair both sizes hold all of it; in the second
-//! the smaller one holds half.
+//! many, and commits are counted for each second: for 20 seconds in a large pool, for 20 in a small
+//! one, and for 20 in which the size changes every four seconds, twice. At first both sizes hold all
+//! of it; then the smaller one holds half, and where it does, the disk is what is short.
 use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,20 @@ use weir::{Config, Db, Durability, Tree};
 const ROWS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 200;
 const THREADS: u64 = 4;
-const SECONDS: usize = 20;
+const SECONDS: u64 = 20;
 /// The size changes so often.
-const CHANGE_SECONDS: usize = 4;
+const CHANGE_SECONDS: u64 = 4;
+/// What is not counted, at the beginning.
+const SETTLE: Duration = Duration::from_secs(3);
 const LARGE: u64 = 768 << 20;
+
+/// In which pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Large,
+    Small,
+    Changes,
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args().nth(1).ok_or("usage: pool_size DIR")?;
@@ -27,9 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         tree.put(&row.to_be_bytes(), &[row as u8; VALUE_BYTES], Durability::Lazy)?;
     }
     for small in [384 << 20, 128 << 20] {
-        for changes in [false, true, false, true] {
-            db.set_pool_bytes(LARGE)?;
-            run(&db, &tree, small, changes)?;
+        for how in [How::Large, How::Changes, How::Small, How::Large, How::Changes, How::Small] {
+            db.set_pool_bytes(if how == How::Small { small } else { LARGE })?;
+            run(&db, &tree, small, how)?;
         }
     }
     db.close()?;
@@ -37,47 +47,44 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Some seconds of work.
-fn run(db: &Db, tree: &Tree, small: u64, changes: bool) -> Result<(), Box<dyn Error>> {
+fn run(db: &Db, tree: &Tree, small: u64, how: How) -> Result<(), Box<dyn Error>> {
     let (stop, commits) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut seconds = Vec::new();
     let mut took = Duration::ZERO;
-    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+    let seconds = std::thread::scope(|scope| -> Result<Vec<u64>, Box<dyn Error>> {
         for thread in 0..THREADS {
             let (stop, commits) = (&stop, &commits);
             scope.spawn(move || work(tree, thread, stop, commits));
         }
-        std::thread::sleep(Duration::from_secs(3));
-        let (began, mut before) = (Instant::now(), commits.load(Ordering::Relaxed));
+        std::thread::sleep(SETTLE);
+        // A change may take longer than a second: another thread counts.
+        let counter = scope.spawn(|| count(&commits));
+        let began = Instant::now();
         let mut outcome = Ok(());
-        while seconds.len() < SECONDS && outcome.is_ok() {
-            if changes && seconds.len().is_multiple_of(CHANGE_SECONDS) {
-                let is_small = (seconds.len() / CHANGE_SECONDS).is_multiple_of(2);
-                let change = scope.spawn(move || {
-                    let began = Instant::now();
-                    let set = db.set_pool_bytes(if is_small { small } else { LARGE });
-                    set.map(|()| began.elapsed())
-                });
-                count(&mut seconds, began, &commits, &mut before);
-                match change.join() {
-                    Ok(Ok(elapsed)) => took = took.max(elapsed),
-                    Ok(Err(e)) => outcome = Err(e.into()),
-                    Err(_) => outcome = Err("the change panicked".into()),
-                }
-            } else {
-                count(&mut seconds, began, &commits, &mut before);
+        for at in (0..SECONDS).step_by(CHANGE_SECONDS as usize).filter(|_| how == How::Changes) {
+            std::thread::sleep(Duration::from_secs(at).saturating_sub(began.elapsed()));
+            let is_small = (at / CHANGE_SECONDS).is_multiple_of(2);
+            let change_began = Instant::now();
+            outcome = db.set_pool_bytes(if is_small { small } else { LARGE });
+            took = took.max(change_began.elapsed());
+            if outcome.is_err() {
+                break;
             }
         }
+        let seconds = counter.join().map_err(|_| "the counting thread panicked")?;
         stop.store(true, Ordering::Relaxed);
-        outcome
+        outcome?;
+        Ok(seconds)
     })?;
     let sum: u64 = seconds.iter().sum();
     let mean = sum as f64 / seconds.len() as f64;
     let worst = seconds.iter().min().copied().unwrap_or(0);
+    let sizes = match how {
+        How::Large => format!("{} MiB", LARGE >> 20),
+        How::Small => format!("{} MiB", small >> 20),
+        How::Changes => format!("{} MiB and {} MiB", LARGE >> 20, small >> 20),
+    };
     println!(
-        "{} MiB {} MiB: {mean:.0} commits a second, the worst {worst} ({:.2}), longest change \
-         {:.2} s",
-        LARGE >> 20,
-        if changes { format!("and {}", small >> 20) } else { format!("not {}", small >> 20) },
+        "{sizes}: {mean:.0} commits a second, the worst {worst} ({:.2}), longest change {:.2} s",
         worst as f64 / mean,
         took.as_secs_f64()
     );
@@ -85,13 +92,17 @@ fn run(db: &Db, tree: &Tree, small: u64, changes: bool) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Waits for the end of the next second, and counts what was committed in it.
-fn count(seconds: &mut Vec<u64>, began: Instant, commits: &AtomicU64, before: &mut u64) {
-    let end = Duration::from_secs(seconds.len() as u64 + 1);
-    std::thread::sleep(end.saturating_sub(began.elapsed()));
-    let now = commits.load(Ordering::Relaxed);
-    seconds.push(now - *before);
-    *before = now;
+/// The commits of each second.
+fn count(commits: &AtomicU64) -> Vec<u64> {
+    let began = Instant::now();
+    let mut before = commits.load(Ordering::Relaxed);
+    (1..=SECONDS)
+        .map(|second| {
+            std::thread::sleep(Duration::from_secs(second).saturating_sub(began.elapsed()));
+            let now = commits.load(Ordering::Relaxed);
+            now - std::mem::replace(&mut before, now)
+        })
+        .collect()
 }
 
 fn work(tree: &Tree, thread: u64, stop: &AtomicBool, commits: &AtomicU64) {

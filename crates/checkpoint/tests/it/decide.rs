@@ -197,6 +197,23 @@ fn nothing_is_admitted_at_the_limit_and_anything_with_a_clean_pool() {
     assert_eq!(idle.pages_per_second, 0.0);
 }
 
+/// All writers wait at the limit, nearly all pages were changed lately, and no work ever waited for
+/// this disk: what was written last must not be all that is written next.
+#[test]
+fn writers_that_wait_have_a_disk_pushed_that_nothing_has_waited_for() {
+    let mut dirty = list(99);
+    dirty.counts.iter_mut().take(70).for_each(|pages| *pages = 0);
+    dirty.counts[0] = 2;
+    let mut state = settled();
+    let fast = Pace { redo_mib: 50.0, pages: 5000.0, commits: 100.0, ..Pace::default() };
+    after(&mut state, 20, fast, &seen(&dirty));
+    let now_micros = seen(&dirty).now_micros + 3_000_000;
+    let waiting = TickView { now_micros, admission_waiters: 4, ..seen(&dirty) };
+    let slow = Pace { redo_mib: 0.01, pages: 12.0, commits: 10.0, ..Pace::default() };
+    let verdict = after(&mut state, 30, slow, &waiting);
+    assert!(verdict.deadline_pages_per_second > 4000.0, "{verdict:?}");
+}
+
 #[test]
 fn an_idle_second_starts_draining_and_a_commit_ends_it() {
     let dirty = list(20);

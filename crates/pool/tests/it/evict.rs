@@ -1,9 +1,9 @@
 //! More pages than frames.
 use std::sync::Arc;
 
-use weir_base::PageNo;
+use weir_base::{Lsn, PageNo};
 use weir_device::Volume;
-use weir_pool::{DoubleWriteMode, InPlaceStore, PageStore, Pool, PoolError};
+use weir_pool::{Cause, DoubleWriteMode, InPlaceStore, PageStore, Pool, PoolError};
 
 use crate::support::{DB, SIZE, counter, doublewrite, drain, make, pool_config, set, site};
 
@@ -191,4 +191,32 @@ fn a_pool_does_not_shrink_below_what_is_held() {
         assert_eq!(counter(held.bytes()), 1_000);
     }
     drain(&site);
+}
+
+/// Pages that were written to free their frames leave their places on the dirty list behind. A batch
+/// of one page is the oldest one nevertheless: with nothing else written the log could not go on.
+#[test]
+fn the_oldest_page_is_taken_however_many_were_written_for_their_frames() {
+    const OLD: PageNo = PageNo(50);
+    let site = site(256, 300, DoubleWriteMode::On);
+    make(&site, 200);
+    drain(&site);
+    let change = |page| set(&site.log, site.pool.exclusive(page).expect("the page"), 7);
+    for page in (0..100).map(PageNo) {
+        change(page);
+    }
+    for round in 0..3 {
+        for page in (0..100).map(PageNo).filter(|page| *page != OLD) {
+            let write = [(page, Lsn(0))];
+            let written = site.pool.write_back(1, &write, Cause::FreeFrames, 1, &mut |_| {});
+            assert_eq!(written.expect("written").pages, 1, "round {round}");
+            change(page);
+        }
+    }
+    let before = site.pool.oldest();
+    let taken = site.pool.take_oldest(1, site.log.end());
+    assert_eq!(taken.iter().map(|listed| listed.0).collect::<Vec<_>>(), [OLD]);
+    site.pool.write_back(0, &taken, Cause::Deadline, 1, &mut |_| {}).expect("written");
+    assert!(site.pool.oldest() > before, "the checkpoint may move");
+    assert_eq!(site.pool.take_oldest(1000, site.log.end()).len(), 99, "each of the others once");
 }
