@@ -1,9 +1,9 @@
 //! `weirdb` for Python. What Python code sees is in `python/weirdb/__init__.py` and its stubs; this
 //! is the part below it, which releases the interpreter's lock around each call of the engine.
 mod octets;
+mod rows;
 mod upkeep;
 
-use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use pyo3::{create_exception, wrap_pyfunction};
 use weirdb::{Conflict, Durability, Isolation, LockWait, OpenError, Slice, TxnOptions};
 
 use octets::{Bound_, Many, Octets, Value, bytes, many};
+use rows::Rows;
 use upkeep::{Dense, How, Made, Watcher};
 
 create_exception!(_weirdb, Error, pyo3::exceptions::PyException);
@@ -404,14 +405,20 @@ impl Tree {
         py.detach(|| self.tree.approximate_len()).map_err(exception)
     }
 
-    #[pyo3(signature = (start=None, stop=None, *, reverse=false))]
-    fn range(&self, start: Option<Octets>, stop: Option<Octets>, reverse: bool) -> Rows {
-        Rows::of(self.tree.range(bounds(start, stop)), reverse)
+    #[pyo3(signature = (start=None, stop=None, *, reverse=false, limit=None))]
+    fn range(
+        &self,
+        start: Option<Octets>,
+        stop: Option<Octets>,
+        reverse: bool,
+        limit: Option<usize>,
+    ) -> Rows {
+        Rows::of(self.tree.range(bounds(start, stop)), reverse, limit)
     }
 
-    #[pyo3(signature = (prefix, *, reverse=false))]
-    fn prefix(&self, prefix: Octets, reverse: bool) -> Rows {
-        Rows::of(self.tree.prefix(&*prefix), reverse)
+    #[pyo3(signature = (prefix, *, reverse=false, limit=None))]
+    fn prefix(&self, prefix: Octets, reverse: bool, limit: Option<usize>) -> Rows {
+        Rows::of(self.tree.prefix(&*prefix), reverse, limit)
     }
 
     #[pyo3(signature = (*, start=None, bytes_per_second=None, progress=None))]
@@ -475,20 +482,27 @@ impl Snapshot {
         py.detach(|| txn.len(&tree.tree)).map_err(exception)
     }
 
-    #[pyo3(signature = (tree, start=None, stop=None, *, reverse=false))]
+    #[pyo3(signature = (tree, start=None, stop=None, *, reverse=false, limit=None))]
     fn range(
         &self,
         tree: &Tree,
         start: Option<Octets>,
         stop: Option<Octets>,
         reverse: bool,
+        limit: Option<usize>,
     ) -> PyResult<Rows> {
-        Ok(Rows::of(self.now()?.range(&tree.tree, bounds(start, stop)), reverse))
+        Ok(Rows::of(self.now()?.range(&tree.tree, bounds(start, stop)), reverse, limit))
     }
 
-    #[pyo3(signature = (tree, prefix, *, reverse=false))]
-    fn prefix(&self, tree: &Tree, prefix: Octets, reverse: bool) -> PyResult<Rows> {
-        Ok(Rows::of(self.now()?.prefix(&tree.tree, &*prefix), reverse))
+    #[pyo3(signature = (tree, prefix, *, reverse=false, limit=None))]
+    fn prefix(
+        &self,
+        tree: &Tree,
+        prefix: Octets,
+        reverse: bool,
+        limit: Option<usize>,
+    ) -> PyResult<Rows> {
+        Ok(Rows::of(self.now()?.prefix(&tree.tree, &*prefix), reverse, limit))
     }
 
     fn backup(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<u64> {
@@ -498,77 +512,6 @@ impl Snapshot {
 
     fn close(&self) {
         held(&self.txn).take();
-    }
-}
-
-/// Rows of a snapshot, in order; some are taken at once, without the interpreter's lock.
-#[pyclass(frozen)]
-struct Rows {
-    inner: Mutex<Taken>,
-    reverse: bool,
-}
-
-struct Taken {
-    /// None: it was closed.
-    rows: Option<weirdb::Rows<'static>>,
-    ready: VecDeque<Row>,
-    /// Raised when the rows before it have been shown.
-    failed: Option<weirdb::Error>,
-}
-
-impl Rows {
-    fn of(rows: weirdb::Rows<'static>, reverse: bool) -> Self {
-        let inner = Taken { rows: Some(rows), ready: VecDeque::new(), failed: None };
-        Rows { inner: Mutex::new(inner), reverse }
-    }
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&self, py: Python<'_>, _raised: &pyo3::Bound<'_, pyo3::types::PyTuple>) {
-        self.close(py);
-    }
-
-    /// Gives the snapshot up. What is asked for afterwards is refused.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            let mut inner = held(&self.inner);
-            (inner.rows, inner.failed) = (None, None);
-            inner.ready.clear();
-        });
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound_<'py>, Bound_<'py>)>> {
-        let row = py.detach(|| -> Result<Option<Row>, weirdb::Error> {
-            let mut inner = held(&self.inner);
-            let Taken { rows, ready, failed } = &mut *inner;
-            let rows = rows.as_mut().ok_or(weirdb::Error::TransactionOver)?;
-            while ready.len() < ROWS && failed.is_none() {
-                let row = if self.reverse { rows.next_back() } else { rows.next() };
-                match row {
-                    Some(Ok(row)) => ready.push_back(row),
-                    Some(Err(e)) => *failed = Some(e),
-                    None => break,
-                }
-            }
-            if ready.is_empty()
-                && let Some(e) = failed.take()
-            {
-                return Err(e);
-            }
-            Ok(ready.pop_front())
-        });
-        let row = row.map_err(exception)?;
-        Ok(row.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))
     }
 }
 

@@ -28,6 +28,11 @@ def test_a_tree_is_a_mapping(db):
     assert list(birds.items(reverse=True)) == [(b"heron", b"grey"), (b"egret", b"white")]
     assert list(birds.items(b"f")) == [(b"heron", b"grey")] and list(birds.items(b"z", b"a")) == []
     assert list(birds.prefix(b"eg")) == [(b"egret", b"white")]
+    assert list(birds.items(limit=1)) == [(b"egret", b"white")] and not list(birds.items(limit=0))
+    assert list(birds.items(reverse=True, limit=1)) == [(b"heron", b"grey")]
+    assert len(list(birds.prefix(b"", limit=9))) == 2
+    with pytest.raises(OverflowError):
+        birds.items(limit=-1)
     assert birds.pop(b"heron") == b"grey" and birds.pop(b"heron", None) is None
     with pytest.raises(KeyError):
         birds[b"heron"]
@@ -78,6 +83,9 @@ def test_rows_are_of_one_moment(db):
         tree[b"x"] = b"new"
         assert first == (b"00000", b"v") and all(value == b"v" for _, value in rows)
         assert now.count(tree) == 5000 and now.get(tree, b"x") is None
+        some = list(now.items(tree, b"00100", limit=300))
+        assert len(some) == 300 and some[-1] == (b"00399", b"v")
+        assert len(list(now.prefix(tree, b"00", limit=700))) == 700
     with pytest.raises(weirdb.TransactionOverError):
         now.count(tree)
     with pytest.raises(ZeroDivisionError):

@@ -32,9 +32,15 @@ pub struct Cursor {
     pub(crate) expected_from: Vec<u8>,
     /// and below this one.
     pub(crate) expected_to: Option<Vec<u8>>,
+    /// How many rows will be asked for after a seek, and how many of these lie behind the leaves
+    /// that the cursor has left; 0: nothing is known.
+    pub(crate) rows_expected: u64,
+    pub(crate) rows_left: u64,
+    /// Where the cursor came into the leaf.
+    pub(crate) entered: usize,
     /// The rows of the leaf that are shown: all but where its range is not what the node above
     /// says.
-    rows: Range<usize>,
+    pub(crate) rows: Range<usize>,
     slot: usize,
     /// The key of the row stood on; kept apart because the leaf's copy may be replaced.
     key: Vec<u8>,
@@ -75,6 +81,9 @@ impl Cursor {
             ahead: ReadAhead::default(),
             expected_from: Vec::new(),
             expected_to: None,
+            rows_expected: 0,
+            rows_left: 0,
+            entered: 0,
             rows: 0..0,
             slot: 0,
             key: Vec::new(),
@@ -365,6 +374,7 @@ impl Cursor {
     /// As [`Cursor::find`], from wherever the caller wants to be: if that is in another leaf, what
     /// was known of the leaves behind this one means nothing there.
     fn find_anew(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
+        self.rows_left = self.rows_expected;
         let (was, copied) = (self.token.map(|_| self.page()), self.copies);
         let found = self.find(stand);
         if self.copies != copied + 1 || Some(self.page()) != was {
@@ -397,7 +407,7 @@ impl Cursor {
             Stand::AtOrAfter(key) => {
                 self.load(DescentTarget::Key(key))?;
                 let (Ok(slot) | Err(slot)) = self.node().search(key);
-                self.forward(slot)
+                self.enter_up(slot)
             }
             Stand::After(key) => {
                 self.load(DescentTarget::Key(key))?;
@@ -405,22 +415,34 @@ impl Cursor {
                     Ok(slot) => slot + 1,
                     Err(slot) => slot,
                 };
-                self.forward(slot)
+                self.enter_up(slot)
             }
             Stand::Before(key) => {
                 self.load(DescentTarget::Before(key))?;
                 let (Ok(slot) | Err(slot)) = self.node().search(key);
-                self.backward(slot)
+                self.enter_down(slot)
             }
             Stand::First => {
                 self.load(DescentTarget::First)?;
-                self.forward(0)
+                self.enter_up(0)
             }
             Stand::Last => {
                 self.load(DescentTarget::Last)?;
-                self.backward(self.rows.end)
+                self.enter_down(self.rows.end)
             }
         }
+    }
+
+    /// As [`Cursor::forward`], in a leaf that the cursor has come to.
+    fn enter_up(&mut self, slot: usize) -> Result<bool, TreeError> {
+        self.entered = slot;
+        self.forward(slot)
+    }
+
+    /// As [`Cursor::backward`], in a leaf that the cursor has come to.
+    fn enter_down(&mut self, slot: usize) -> Result<bool, TreeError> {
+        self.entered = slot;
+        self.backward(slot)
     }
 
     /// Stands on the first live row at or behind `slot`, in this leaf or a later one.
@@ -449,6 +471,7 @@ impl Cursor {
             slot = match self.node().search(&high) {
                 Ok(slot) | Err(slot) => slot,
             };
+            self.entered = slot;
         }
     }
 
@@ -476,6 +499,7 @@ impl Cursor {
             slot = match self.node().search(&low) {
                 Ok(slot) | Err(slot) => slot,
             };
+            self.entered = slot;
         }
     }
 

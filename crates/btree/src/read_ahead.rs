@@ -47,20 +47,32 @@ pub(crate) struct ReadAhead {
     left: usize,
     /// Leaves that stay in memory until the cursor comes to them, as far as it knows.
     stay: usize,
+    /// Leaves behind the present one that hold the rows which are still asked for, if their number
+    /// is known.
+    expected: Option<usize>,
     /// The batch behind this one, which another thread reads.
     coming: Option<Arc<AheadBatch>>,
 }
 
 impl Default for ReadAhead {
     fn default() -> Self {
-        ReadAhead { way: Way::Up, absent: 0, batch: 0, left: 0, stay: LEAVES_MAX, coming: None }
+        ReadAhead {
+            way: Way::Up,
+            absent: 0,
+            batch: 0,
+            left: 0,
+            stay: LEAVES_MAX,
+            expected: None,
+            coming: None,
+        }
     }
 }
 
 impl ReadAhead {
     /// The cursor goes to another place.
     pub(crate) fn begin_anew(&mut self) {
-        *self = ReadAhead { stay: self.stay, ..ReadAhead::default() };
+        let (stay, expected) = (self.stay, self.expected);
+        *self = ReadAhead { stay, expected, ..ReadAhead::default() };
     }
 
     /// Decides how many leaves are to be read when the cursor comes to the next one: that and those
@@ -97,7 +109,7 @@ impl ReadAhead {
         if self.absent >= ABSENT_AGAIN {
             self.stay = self.stay.max(2);
         }
-        if self.absent < ABSENT_FIRST {
+        if self.absent < ABSENT_FIRST && self.expected.is_none() {
             return 0;
         }
         let wanted = self.wanted(most);
@@ -108,9 +120,14 @@ impl ReadAhead {
         wanted
     }
 
-    /// Leaves of the next batch.
+    /// Leaves of the next batch: of a walk whose rows are counted all that is left of it, else
+    /// twice the last batch.
     fn wanted(&self, most: usize) -> usize {
-        (self.batch * 2).clamp(LEAVES_FIRST, LEAVES_MAX).min(self.stay).min(most)
+        let wanted = match self.expected {
+            Some(leaves) => leaves.min(LEAVES_MAX),
+            None => (self.batch * 2).clamp(LEAVES_FIRST, LEAVES_MAX),
+        };
+        wanted.min(self.stay).min(most)
     }
 
     /// The batch that another thread reads, if this one is at its end and `next` is its first leaf.
@@ -152,8 +169,30 @@ impl Cursor {
         }
     }
 
+    /// Says that about so many rows will be asked for after each seek, in the direction of the
+    /// moves that follow it; 0: that is not known, as at first. The cursor shows more nevertheless;
+    /// but what is not in memory of the leaves that hold so many is read at once when the cursor
+    /// leaves its first leaf, and nothing behind them.
+    pub fn expect_rows(&mut self, rows: u64) {
+        self.rows_expected = rows;
+        self.rows_left = rows;
+    }
+
+    /// Leaves behind this one, which the cursor leaves, that hold the rows still expected: as many
+    /// rows a leaf as this one has. `None`: nothing is known, or more was asked for.
+    fn leaves_expected(&mut self, way: Way) -> Option<usize> {
+        let passed = match way {
+            Way::Up => self.rows.end.saturating_sub(self.entered),
+            Way::Down => self.entered.saturating_sub(self.rows.start),
+        };
+        self.rows_left = self.rows_left.saturating_sub(passed as u64);
+        let leaves = self.rows_left.div_ceil(self.rows.len().max(1) as u64);
+        (leaves > 0).then(|| usize::try_from(leaves).unwrap_or(usize::MAX))
+    }
+
     /// Before the cursor goes over the end of its leaf's range, at `edge`, to the leaf behind it.
     pub(crate) fn read_ahead(&mut self, way: Way, edge: &[u8]) {
+        self.ahead.expected = self.leaves_expected(way);
         let next = match way {
             Way::Up => self.fences.behind,
             Way::Down => self.fences.before,
@@ -194,7 +233,10 @@ impl Cursor {
 
     /// Has another thread read what comes behind the next `leaves`, which are in memory.
     fn hand_over(&mut self, way: Way, edge: &[u8], leaves: usize, most: usize) {
-        let wanted = self.ahead.wanted(most);
+        let mut wanted = self.ahead.wanted(most);
+        if let Some(expected) = self.ahead.expected {
+            wanted = wanted.min(expected.saturating_sub(leaves));
+        }
         if leaves == 0 || wanted < LEAVES_HANDED_OVER {
             return;
         }

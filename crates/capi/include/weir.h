@@ -920,6 +920,11 @@ void weir_cursor_close(struct weir_cursor *cursor);
 // Passes over rows that others have locked, instead of waiting.
 enum weir_code weir_cursor_skip_locked(struct weir_cursor *cursor);
 
+// Says that about so many rows will be asked for after each move to a key or an end; 0: that is
+// not known, as at first. The cursor shows more nevertheless; but it reads at once what is not in
+// memory of the pages that hold so many.
+enum weir_code weir_cursor_expect_rows(struct weir_cursor *cursor, uint64_t rows);
+
 // Moves to the first row whose key is not below `key`. WEIR_NOTHING: there is none.
 enum weir_code weir_cursor_seek(struct weir_cursor *cursor,
                                 const struct weir_txn *txn,

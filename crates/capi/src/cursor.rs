@@ -58,6 +58,18 @@ pub unsafe extern "C" fn weir_cursor_skip_locked(cursor: *mut weir_cursor) -> we
     })
 }
 
+/// Says that about so many rows will be asked for after each move to a key or an end; 0: that is
+/// not known, as at first. The cursor shows more nevertheless; but it reads at once what is not in
+/// memory of the pages that hold so many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_cursor_expect_rows(cursor: *mut weir_cursor, rows: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { alone(cursor)? }.cursor.expect_rows(rows);
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// # Safety
 /// The contract of `borrow`.
 unsafe fn go(

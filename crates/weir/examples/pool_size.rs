@@ -1,8 +1,8 @@
 //! What a change of the pool's size costs those that work: `cargo run --release --example pool_size
 //! -- DIR`. A database of 1,000,000 rows (230 MB); four threads change rows and read three times as
-//! many, and commits are counted for each second: for 20 seconds in a large pool, for 20 in a small
-//! one, and for 20 in which the size changes every four seconds, twice. At first both sizes hold all
-//! of it; then the smaller one holds half, and where it does, the disk is what is short.
+//! many, and commits are counted for each second: for 20 seconds in a large pool, for 20 in a
+//! small one, and for 20 in which the size changes every four seconds, twice. At first both sizes
+//! hold all of it; then the smaller one holds half, and where it does, the disk is what is short.
 use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -28,6 +28,14 @@ impl Cursor {
         self.raw.expect_range(from, to);
     }
 
+    /// Says that about so many rows will be asked for after each seek, in the direction of the
+    /// moves that follow it; 0: that is not known, as at first. The cursor shows more nevertheless;
+    /// but it reads at once what is not in memory of the pages that hold so many, and nothing
+    /// behind them.
+    pub fn expect_rows(&mut self, rows: u64) {
+        self.raw.expect_rows(rows);
+    }
+
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors

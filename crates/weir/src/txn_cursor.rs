@@ -64,6 +64,14 @@ impl TxnCursor {
         }
     }
 
+    /// As [`crate::Cursor::expect_rows`].
+    pub fn expect_rows(&mut self, rows: u64) {
+        match &mut self.walk {
+            Walk::Locking(raw) => raw.expect_rows(rows),
+            Walk::Plain(raw, _) => raw.expect_rows(rows),
+        }
+    }
+
     /// Passes over rows that others have locked, instead of waiting for them (SKIP LOCKED). Then no
     /// ranges are locked, at any level. Does nothing where no locks are taken.
     pub fn skip_locked(&mut self) {

@@ -37,6 +37,15 @@ impl<'t> LockedRows<'t> {
         }
         self
     }
+
+    /// As [`Rows::expect_rows`](crate::Rows::expect_rows).
+    #[must_use]
+    pub fn expect_rows(mut self, rows: usize) -> Self {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.expect_rows(rows as u64);
+        }
+        self
+    }
 }
 
 impl Iterator for LockedRows<'_> {

@@ -23,6 +23,8 @@ pub struct Rows<'t> {
     back: Side,
     /// Reading a row locks it, so that none is read ahead.
     one_by_one: bool,
+    /// Rows that will be asked for at each end; 0: that is not known.
+    expected: usize,
     /// What keeps anything from being read, to be reported first.
     failed: Option<Error>,
 }
@@ -85,14 +87,24 @@ impl<'t> Rows<'t> {
     pub(crate) fn new(source: Source<'t>, keys: Keys, one_by_one: bool) -> Self {
         let source = (!keys.is_empty()).then_some(source);
         let (front, back) = (Side::default(), Side::default());
-        Rows { source, keys, front, back, one_by_one, failed: None }
+        Rows { source, keys, front, back, one_by_one, expected: 0, failed: None }
     }
 
     /// No rows, but this error.
     pub(crate) fn failed(e: Error) -> Self {
         let (front, back) = (Side::default(), Side::default());
         let keys = Keys::all();
-        Rows { source: None, keys, front, back, one_by_one: true, failed: Some(e) }
+        Rows { source: None, keys, front, back, one_by_one: true, expected: 0, failed: Some(e) }
+    }
+
+    /// Says that about so many rows will be asked for (at each end that is used), before the first
+    /// is: `tree.range(from..).expect_rows(100).take(100)`. There may be more or fewer; but so many
+    /// are fetched at once, and what is not in memory of the pages that hold them is read together
+    /// where each would be waited for.
+    #[must_use]
+    pub fn expect_rows(mut self, rows: usize) -> Self {
+        self.expected = rows;
+        self
     }
 
     fn step(&mut self, down: bool) -> Option<Result<(Slice, Slice), Error>> {
@@ -105,7 +117,7 @@ impl<'t> Rows<'t> {
             if down { (&mut self.back, &self.front) } else { (&mut self.front, &self.back) };
         if side.ready.is_empty()
             && !side.is_done
-            && let Err(e) = side.read(source, &self.keys, down, self.one_by_one)
+            && let Err(e) = side.read(source, &self.keys, down, self.one_by_one, self.expected)
         {
             self.source = None;
             return Some(Err(e));
@@ -138,18 +150,19 @@ impl Side {
         keys: &Keys,
         down: bool,
         one_by_one: bool,
+        expected: usize,
     ) -> Result<(), Error> {
         // Most look at one row, or at many.
         self.batch = match self.batch {
             _ if one_by_one => 1,
-            0 => 1,
+            0 => expected.clamp(1, BATCH_ROWS_MAX),
             1 => 16,
             more => (4 * more).min(BATCH_ROWS_MAX),
         };
         let db = source.db();
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
-            None => source.walk(keys).map_err(|e| db.fails(e))?,
+            None => source.walk(keys, expected).map_err(|e| db.fails(e))?,
         };
         let is_first = self.last.is_none();
         let mut block = Block::default();
@@ -229,16 +242,18 @@ impl Source<'_> {
         }
     }
 
-    fn walk(&self, keys: &Keys) -> Result<Walk, weir::Error> {
+    fn walk(&self, keys: &Keys, expected: usize) -> Result<Walk, weir::Error> {
         Ok(match self {
             Source::Snapshot { tree, at, .. } => {
                 let mut cursor = tree.cursor_at(at)?;
                 cursor.expect_range(&keys.from, keys.to.as_deref());
+                cursor.expect_rows(expected as u64);
                 Walk::Alone(cursor)
             }
             Source::Txn { tree, txn, .. } => {
                 let mut cursor = entered(txn).cursor(tree);
                 cursor.set_bounds(&keys.from, keys.to.as_deref());
+                cursor.expect_rows(expected as u64);
                 Walk::In(cursor)
             }
         })

@@ -369,13 +369,16 @@ class Tree:
         stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
+        limit: "Optional[int]" = None,
     ) -> Rows:
-        """The rows of this moment from start on and below stop."""
-        return self._inner.range(start, stop, reverse=reverse)
+        """The rows of this moment from start on and below stop, limit of them at most."""
+        return self._inner.range(start, stop, reverse=reverse, limit=limit)
 
-    def prefix(self, prefix: Bytes, *, reverse: bool = False) -> Rows:
-        """The rows of this moment whose keys begin so."""
-        return self._inner.prefix(prefix, reverse=reverse)
+    def prefix(
+        self, prefix: Bytes, *, reverse: bool = False, limit: "Optional[int]" = None
+    ) -> Rows:
+        """The rows of this moment whose keys begin so, limit of them at most."""
+        return self._inner.prefix(prefix, reverse=reverse, limit=limit)
 
     def keys(self) -> "Iterator[bytes]":
         return (key for key, _ in self.items())
@@ -482,13 +485,21 @@ class Snapshot:
         stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
+        limit: "Optional[int]" = None,
     ) -> Rows:
-        """The rows from start on and below stop."""
-        return self._inner.range(tree._inner, start, stop, reverse=reverse)
+        """The rows from start on and below stop, limit of them at most."""
+        return self._inner.range(tree._inner, start, stop, reverse=reverse, limit=limit)
 
-    def prefix(self, tree: Tree, prefix: Bytes, *, reverse: bool = False) -> Rows:
-        """The rows whose keys begin so."""
-        return self._inner.prefix(tree._inner, prefix, reverse=reverse)
+    def prefix(
+        self,
+        tree: Tree,
+        prefix: Bytes,
+        *,
+        reverse: bool = False,
+        limit: "Optional[int]" = None,
+    ) -> Rows:
+        """The rows whose keys begin so, limit of them at most."""
+        return self._inner.prefix(tree._inner, prefix, reverse=reverse, limit=limit)
 
     def backup(self, path: "str | os.PathLike[str]") -> int:
         """Copies all trees into a new database; returns the number of rows."""

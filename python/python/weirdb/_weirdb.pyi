@@ -108,8 +108,11 @@ class Tree:
         stop: Optional[_Bytes] = None,
         *,
         reverse: bool = False,
+        limit: Optional[int] = None,
     ) -> Rows: ...
-    def prefix(self, prefix: _Bytes, *, reverse: bool = False) -> Rows: ...
+    def prefix(
+        self, prefix: _Bytes, *, reverse: bool = False, limit: Optional[int] = None
+    ) -> Rows: ...
     def bulk_load(self, rows: Iterable[Tuple[_Bytes, _Bytes]]) -> int: ...
     def compact(
         self,
@@ -142,8 +145,16 @@ class Snapshot:
         stop: Optional[_Bytes] = None,
         *,
         reverse: bool = False,
+        limit: Optional[int] = None,
     ) -> Rows: ...
-    def prefix(self, tree: Tree, prefix: _Bytes, *, reverse: bool = False) -> Rows: ...
+    def prefix(
+        self,
+        tree: Tree,
+        prefix: _Bytes,
+        *,
+        reverse: bool = False,
+        limit: Optional[int] = None,
+    ) -> Rows: ...
     def backup(self, path: Union[str, os.PathLike[str]]) -> int: ...
     def close(self) -> None: ...
 

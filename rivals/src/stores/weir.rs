@@ -136,6 +136,7 @@ impl Worker for WeirWorker<'_> {
 
     fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
         let mut rows = 0;
+        self.cursor.expect_rows(limit);
         if self.cursor.seek(from)? {
             self.cursor.visit(|key, value| {
                 visit(key, value);

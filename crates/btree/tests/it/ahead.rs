@@ -240,6 +240,60 @@ fn what_lies_beyond_the_expected_range_is_not_read() {
     }
 }
 
+/// Walks whose number of rows is known beforehand: what they need is read in one batch when they
+/// leave their first leaf, and nothing behind it.
+#[test]
+fn a_counted_walk_reads_what_it_needs_at_once_and_no_more() {
+    for (up, length) in [(true, 1), (false, 1), (true, 20), (false, 20), (true, 40)] {
+        let site = Site::new(&Shape::of(PAGE, 2048));
+        let tree = absent(&site, 800);
+        let mut cursor = Cursor::new(tree);
+        cursor.expect_rows(u64::from(length * ROWS));
+        let mut walked = Vec::new();
+        for first in (50..750).step_by(100) {
+            let rows = first * ROWS..(first + length) * ROWS;
+            // Not the step behind the last row, which goes to the next leaf.
+            let rows = if up { rows.start..rows.end - 1 } else { rows.start + 1..rows.end };
+            let mut at = 0;
+            walked.push(counted(&site, || {
+                let mut on = match up {
+                    true => cursor.seek(&rows.start.to_be_bytes()),
+                    false => cursor.seek_before(&rows.end.to_be_bytes()),
+                };
+                while on.expect("a step") && at < rows.len() {
+                    at += 1;
+                    on = match at < rows.len() {
+                        true if up => cursor.next(),
+                        true => cursor.prev(),
+                        false => Ok(true),
+                    };
+                }
+            }));
+            assert_eq!(at, rows.len());
+        }
+        let (reads, batches) =
+            walked.iter().fold((0, 0), |(r, b), walk| (r + walk.reads, b + walk.batches));
+        // A node above the leaves now and then, at whose end a batch ends; the first leaf's own.
+        let (walks, length) = (walked.len() as u64, u64::from(length));
+        assert!((walks * length..=walks * (length + 1) + 4).contains(&reads), "{walked:?}");
+        let most = if length > 1 { walks * 2 } else { 0 };
+        assert!((most / 2..=most).contains(&batches), "{length}: {walked:?}");
+    }
+}
+
+/// More than was expected is shown, too, and read as of a walk that nothing is known of.
+#[test]
+fn a_walk_beyond_what_was_expected_goes_on() {
+    let site = Site::new(&Shape::of(PAGE, 2048));
+    let tree = absent(&site, 800);
+    let mut cursor = Cursor::new(tree);
+    cursor.expect_rows(u64::from(10 * ROWS));
+    let walked = counted(&site, || walk(&mut cursor, 100 * ROWS..300 * ROWS, true, |_| {}));
+    // It ends within a batch.
+    assert!((200..=264).contains(&walked.reads), "{walked:?}");
+    assert!(walked.ahead >= 190 && walked.batches <= 12, "{walked:?}");
+}
+
 /// Pages that are used again and again stay, and the walk takes no more than its part.
 #[test]
 fn a_walk_that_reads_ahead_leaves_the_pages_alone_that_others_use() {

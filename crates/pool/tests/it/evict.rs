@@ -193,8 +193,8 @@ fn a_pool_does_not_shrink_below_what_is_held() {
     drain(&site);
 }
 
-/// Pages that were written to free their frames leave their places on the dirty list behind. A batch
-/// of one page is the oldest one nevertheless: with nothing else written the log could not go on.
+/// Pages that were written to free their frames leave their places on the dirty list behind. A
+/// batch of one page is the oldest one nevertheless: otherwise the log could not go on.
 #[test]
 fn the_oldest_page_is_taken_however_many_were_written_for_their_frames() {
     const OLD: PageNo = PageNo(50);

@@ -70,6 +70,11 @@ impl RowCursor {
         self.raw.expect_range(from, to);
     }
 
+    /// As [`RawCursor::expect_rows`].
+    pub fn expect_rows(&mut self, rows: u64) {
+        self.raw.expect_rows(rows);
+    }
+
     /// Whether it reads of long values only their fronts from now on: what lies beside the key. A
     /// caller that needs all of one asks for it with [`RowCursor::whole`].
     pub fn set_fronts(&mut self, fronts: bool) {

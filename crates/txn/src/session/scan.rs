@@ -159,6 +159,11 @@ impl LockingCursor {
         self.raw.expect_range(from, to);
     }
 
+    /// As [`RawCursor::expect_rows`].
+    pub fn expect_rows(&mut self, rows: u64) {
+        self.raw.expect_rows(rows);
+    }
+
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors

@@ -272,6 +272,14 @@ pub struct TypedRows<'t, K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
+impl<K, V> TypedRows<'_, K, V> {
+    /// As [`Rows::expect_rows`].
+    #[must_use]
+    pub fn expect_rows(self, rows: usize) -> Self {
+        TypedRows { rows: self.rows.expect_rows(rows), types: PhantomData }
+    }
+}
+
 impl<K: Key, V: Value> Iterator for TypedRows<'_, K, V> {
     type Item = Result<(K, V), Error>;
 

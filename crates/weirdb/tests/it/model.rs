@@ -191,7 +191,8 @@ fn take(by: &mut By<'_>, tree: &Tree, map: &mut Map, act: &Act) {
             }
         }
         Act::Look(range, ends) => {
-            let rows = by!(by, tree, range(range.clone()));
+            // Fewer are asked for than was said, or more, or it was not said.
+            let rows = by!(by, tree, range(range.clone())).expect_rows(ends.len() / 2 * 5 % 17);
             match is_empty(range) {
                 true => assert_same(rows, [].into_iter(), ends),
                 false => assert_same(rows, map.range(range.clone()), ends),
