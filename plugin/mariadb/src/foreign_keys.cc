@@ -328,12 +328,13 @@ namespace
 {
 
 // Says why a foreign key cannot be; gives the error.
-int cannot_add(THD *thd, const std::string &child, const Foreign_key_definition &key, const std::string &why)
+int cannot_add(THD *thd, const std::string &child, const Foreign_key_definition &key, const std::string &why,
+               int error= HA_ERR_CANNOT_ADD_FOREIGN)
 {
   std::string words= show_violation(thd, child, key) + ": " + why;
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_CANNOT_ADD_FOREIGN, "Weir: %s", words.c_str());
   note_foreign_error(thd, "Cannot add: " + words);
-  return HA_ERR_CANNOT_ADD_FOREIGN;
+  return error;
 }
 
 // Why what a foreign key refers to is no Weir table. Another engine would not ask Weir before it takes a row away.
@@ -484,11 +485,13 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
       return error;
     spell_parent_columns(key.parent == table ? definition : weir_definitions.find(key.parent).get(),
                          &key.parent_columns);
+    // As InnoDB: of two in one statement none can be, of one that is there the name is a duplicate.
     for (const Foreign_key_definition &other : definition->foreign_keys)
       if (same_column(other.name, key.name))
-        return cannot_add(thd, table, key, "another one has its name");
+        return cannot_add(thd, table, key, "another one has its name",
+                          other.carried ? HA_ERR_FOUND_DUPP_KEY : HA_ERR_CANNOT_ADD_FOREIGN);
     if (weir_definitions.has_constraint(table, key.name, table))
-      return HA_ERR_FOUND_DUPP_KEY;
+      return cannot_add(thd, table, key, "one of another table has its name", HA_ERR_FOUND_DUPP_KEY);
     definition->foreign_keys.push_back(key);
   }
   return 0;
