@@ -77,12 +77,6 @@ bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint las
   return true;
 }
 
-const char *ha_weir::index_type(uint index)
-{
-  const KEY *key= &table_share->key_info[index];
-  return is_fulltext(key) ? "FULLTEXT" : is_spatial(key) ? "SPATIAL" : "BTREE";
-}
-
 ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
 {
   // It has windows, in no order: not that of rows either.

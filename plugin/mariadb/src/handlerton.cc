@@ -317,7 +317,7 @@ bool open_damaged()
 bool open_database()
 {
   weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING, uint32_t(weir_store_kind()),
-                        weir_encryption_key_id(), weir_encrypts() ? &weir_server_keys : nullptr, weir_force_recovery()};
+                        weir_encryption_key_id(), weir_encrypts() ? &weir_server_keys : nullptr, weir_force_recovery(), 0};
   std::string directory= std::string("./") + WEIR_DIRECTORY;
   weir_code code= weir_open(bytes_of(directory), &options, &weir_database);
   if (code != WEIR_OK)

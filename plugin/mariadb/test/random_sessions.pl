@@ -115,6 +115,7 @@ sub alter {
         'FORCE', 'FORCE, ALGORITHM=COPY', 'ENGINE=its own', 'ADD COLUMN IF NOT EXISTS d INT DEFAULT 7', 'ADD COLUMN IF NOT EXISTS e INT NOT NULL DEFAULT 8 FIRST',
         "ADD COLUMN IF NOT EXISTS f VARCHAR(20) DEFAULT 'f' AFTER id", 'MODIFY COLUMN IF EXISTS f VARCHAR(300)', 'DROP COLUMN IF EXISTS f', 'MODIFY c INT FIRST', 'MODIFY c INT',
         'DROP COLUMN IF EXISTS d', 'DROP COLUMN IF EXISTS e', 'ADD INDEX IF NOT EXISTS n (c) IGNORED', 'DROP INDEX IF EXISTS n', 'RENAME TO u',
+        'CODEC=' . one('NONE', 'LZ4', 'ZSTD'), 'CODEC=ZSTD, FORCE', 'CODEC=LZ4, ADD COLUMN IF NOT EXISTS d INT DEFAULT 7',
     );
     push @all, 'PARTITION BY HASH(id) PARTITIONS 3', 'REMOVE PARTITIONING', 'ADD PARTITION PARTITIONS 1' if $plain;
     my $how = one(@all);
@@ -219,7 +220,9 @@ sub play {
             next;
         }
         my $waited = grep { $_->{owes} } @sessions;
-        print {$s->{to}} $sql =~ s/ENGINE=\K.*/$engine/r, ";\nSELECT '$marker';\n";
+        my $sent = $sql =~ s/ENGINE=\K.*/$engine/r;
+        $sent =~ s/CODEC=\w+/COMMENT='a codec'/ if $engine eq 'InnoDB';
+        print {$s->{to}} $sent, ";\nSELECT '$marker';\n";
         $said .= outcome($s, $engine, $monitor) // "(waits)\n";
         note($s, $sql);
         $s->{outdated} = $said =~ /^ERROR 1412 /m;
