@@ -148,6 +148,11 @@ ifneq ($(SERVER_ROOT),)
 plugin-test: plugin
 	@$(if $(SOURCES_AT),SOURCES_AT=$(SOURCES_AT)) SERVER_ROOT=$(SERVER_ROOT) \
 		plugin/mariadb/test/run_in_root.sh $(PLUGIN_BUILD) $(SERVER_ROOT) $(ROUNDS)
+	@if [ -e target/plugin/ha_weir.so ]; then \
+		plugin/mariadb/test/upgrade.sh target/plugin/ha_weir.so $(PLUGIN_BUILD)/ha_weir.so $(SERVER_ROOT) $(PLUGIN_BUILD)/test/upgrade; \
+	else \
+		echo "plugin-test: WITHOUT the way from the server that is installed here, whose plugin has not been built (make plugin)"; \
+	fi
 else
 plugin-test: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations group_plan
