@@ -34,7 +34,7 @@ help:
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
-	@echo "make plugin plugin-test compare SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
+	@echo "make plugin plugin-test deb compare SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
@@ -115,14 +115,17 @@ sanitize: plugin
 		EXTRA_CXXFLAGS="$(SANITIZE) -U_FORTIFY_SOURCE -O1" EXTRA_LDFLAGS="$(SANITIZE)" all
 	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test
 
-# Compiled on its own: no path of this machine may be in it.
+# Compiled on its own: no path of this machine may be in it. Tried out where the server is.
+DEB := target/deb$(if $(SERVER),-$(SERVER))
 deb: plugin
-	@RUSTFLAGS="--remap-path-prefix=$(CURDIR)=weir --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
-		CARGO_TARGET_DIR=$(CURDIR)/target/deb/cargo \
-		$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/deb SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source all && \
+	@export RUSTFLAGS="--remap-path-prefix=$(CURDIR)=weir --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
+		CARGO_TARGET_DIR=$(CURDIR)/target/deb/cargo; \
+	$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/$(DEB) SERVER_ROOT=$(SERVER_ROOT) EXTRA_CXXFLAGS=-ffile-prefix-map=$(CURDIR)=weir \
+		SOURCES_AT=$(or $(SOURCES_AT),$(PLUGIN_BUILD)/mariadb-source) all && \
 		$(CARGO) build --release --locked --quiet --package weir-cli
-	@package=$$(plugin/mariadb/packaging/build.sh target/deb/ha_weir.so target/deb/cargo/release/weir target/deb) && \
-		plugin/mariadb/packaging/test.sh "$$package" target/deb/test && echo "$$package"
+	@package=$$(SERVER_ROOT=$(SERVER_ROOT) plugin/mariadb/packaging/build.sh $(DEB)/ha_weir.so target/deb/cargo/release/weir $(DEB)) && \
+		$(if $(SERVER_ROOT),plugin/mariadb/tools/root.sh $(SERVER_ROOT) --in $(CURDIR) env CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}") \
+		$(CURDIR)/plugin/mariadb/packaging/test.sh "$$package" $(CURDIR)/$(DEB)/test && echo "$$package"
 
 # sysbench and MyRocks are fetched if missing; the limited disk is the kernel's doing and needs root.
 COMPARE ?= ./weir-data/compare

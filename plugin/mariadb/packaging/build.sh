@@ -1,6 +1,7 @@
 #!/bin/bash
 # A Debian package of the plugin for the very version of the server that it was built for.
 #   build.sh PLUGIN WEIR OUT     prints the package's path; WEIR: the command weir, which weir-backup needs
+# With SERVER_ROOT the server is that of another system's root (tools/root.sh).
 # A plugin of another point release is refused by the server: so the package depends on exactly one, and apt keeps back
 # an upgrade of the server until there is a package for it.
 set -eu
@@ -9,7 +10,7 @@ plugin=$1 weir=$2
 mkdir -p "$3"
 out=$(cd "$3" && pwd)
 root=$(cd "$here/../../.." && pwd)
-server=$(dpkg-query -W -f='${Version}' mariadb-server-core)
+server=$(dpkg-query --admindir="${SERVER_ROOT:-}/var/lib/dpkg" -W -f='${Version}' mariadb-server-core)
 architecture=$(dpkg --print-architecture)
 ours=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' "$root/Cargo.toml")
 # 0.1.0+mariadb10.11.18-0+deb12u1

@@ -3,6 +3,7 @@
 # the engine, and that another version of the server is not good enough.
 #   test.sh PACKAGE DIRECTORY
 set -eu
+tree=$(cd "$(dirname "$0")/../../.." && pwd)
 package=$1 directory=$2
 rm -rf "$directory"
 mkdir -p "$directory"
@@ -21,7 +22,7 @@ grep -q "^---- parking_lot " <<<"$notices" || die "the notices of the crates tha
 depends=$(dpkg-deb -f "$package" Depends)
 [[ $depends == *"mariadb-server-core (= $server)"* ]] || die "depends on $depends"
 [[ $depends == *libc6* ]] || die "the libraries that it needs are not named: $depends"
-grep -aq "$PWD\|${CARGO_HOME:-$HOME/.cargo}" <(dpkg-deb --fsys-tarfile "$package") && die "paths of this machine are in it"
+grep -aq "$tree\|${CARGO_HOME:-$HOME/.cargo}" <(dpkg-deb --fsys-tarfile "$package") && die "paths of this machine are in it"
 if command -v lintian >/dev/null; then
 	lintian --fail-on error "$package" || die "lintian"
 fi
