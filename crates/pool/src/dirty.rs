@@ -27,6 +27,18 @@ struct Bucket {
     /// start of a group, which is where a checkpoint may stand. 0: none.
     oldest: AtomicU64,
     entries: Mutex<rank::DirtyBucket, VecDeque<(PageNo, Lsn)>>,
+    /// How many entries there are, to be looked at without the lock.
+    listed: AtomicU32,
+}
+
+/// So many entries more than twice the live ones, and those that are not live are thrown away.
+const STALE_SPARE: usize = 64;
+
+impl Bucket {
+    /// Notes how many entries there are; their lock is held.
+    fn note_listed(&self, entries: &VecDeque<(PageNo, Lsn)>) {
+        self.listed.store(u32::try_from(entries.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
 }
 
 pub(crate) struct DirtyList {
@@ -90,14 +102,30 @@ impl DirtyList {
         weir_base::lines::wrote("the number of dirty pages");
         bucket.live.fetch_add(1, Ordering::SeqCst);
         entries.push_back((page, first));
+        bucket.note_listed(&entries);
         self.pages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says that a page that was dirty since `first` is clean, or on its way to disk.
-    pub(crate) fn remove(&self, first: Lsn) {
-        let was = self.bucket(self.number(first)).live.fetch_sub(1, Ordering::SeqCst);
+    /// Says that a page that was dirty since `first` is clean, or on its way to disk. `is_dirty`:
+    /// see [`DirtyList::take_oldest`]. Where most entries of a bucket are of pages that are
+    /// written, they go: with a small pool and a large log there would be one for each page write
+    /// of a whole wrap.
+    pub(crate) fn remove(&self, first: Lsn, is_dirty: impl Fn(PageNo, Lsn) -> bool) {
+        let number = self.number(first);
+        let bucket = self.bucket(number);
+        let was = bucket.live.fetch_sub(1, Ordering::SeqCst);
         assert!(was > 0, "POOL-2: a page leaves the dirty list once");
         self.pages.fetch_sub(1, Ordering::Relaxed);
+        let most = 2 * (was as usize - 1) + STALE_SPARE;
+        if bucket.listed.load(Ordering::Relaxed) as usize > most {
+            let mut entries = bucket.entries.lock();
+            // Of a newer lap of the ring: not this one's.
+            entries.retain(|&(page, first)| self.number(first) > number || is_dirty(page, first));
+            if entries.capacity() > 2 * entries.len() + STALE_SPARE {
+                entries.shrink_to_fit();
+            }
+            bucket.note_listed(&entries);
+        }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -137,6 +165,8 @@ impl DirtyList {
                 let bucket = self.bucket(number);
                 let mut entries = bucket.entries.lock();
                 entries.clear();
+                entries.shrink_to(STALE_SPARE);
+                bucket.note_listed(&entries);
                 bucket.oldest.store(0, Ordering::SeqCst);
             }
             *passed = number.max(*passed);
@@ -197,6 +227,7 @@ impl DirtyList {
                     }
                 }
                 entries.extend(left);
+                bucket.note_listed(&entries);
             }
             number += 1;
         }
@@ -205,7 +236,10 @@ impl DirtyList {
 
     /// Returns an entry that was taken and is still dirty.
     pub(crate) fn put_back(&self, page: PageNo, first: Lsn) {
-        self.bucket(self.number(first)).entries.lock().push_back((page, first));
+        let bucket = self.bucket(self.number(first));
+        let mut entries = bucket.entries.lock();
+        entries.push_back((page, first));
+        bucket.note_listed(&entries);
     }
 }
 
@@ -228,9 +262,9 @@ mod tests {
         let oldest = list.oldest(Lsn(90_000));
         assert_eq!(oldest, Lsn(50_000));
         assert_eq!(list.counts(Lsn(90_000)).counts.iter().sum::<u32>(), 2);
-        list.remove(Lsn(50_000));
+        list.remove(Lsn(50_000), |_, _| true);
         assert!(list.oldest(Lsn(90_000)) > Lsn(50_000));
-        list.remove(Lsn(52_000));
+        list.remove(Lsn(52_000), |_, _| true);
         assert_eq!(list.oldest(Lsn(90_000)), Lsn(90_000));
         assert!(list.take_oldest(10, Lsn::MAX.back(1 << 60), |_, _| true).is_empty());
     }
@@ -259,11 +293,37 @@ mod tests {
         }
         // All but each hundredth were written to free their frames.
         let is_dirty = |page: PageNo, _| page.0.is_multiple_of(100);
-        (0..1000).filter(|i| !is_dirty(PageNo(*i), at(0))).for_each(|i| list.remove(at(i.into())));
+        let is_written = |i: &u64| !is_dirty(PageNo(*i as u32), at(0));
+        (0..1000).filter(is_written).for_each(|i| list.remove(at(i), |_, _| true));
         let taken = |most| list.take_oldest(most, Lsn(200_000), is_dirty);
         assert_eq!(taken(2), [(PageNo(0), at(0)), (PageNo(100), at(100))]);
         assert_eq!(taken(100).len(), 8);
         assert_eq!(list.len(), 10);
+    }
+
+    #[test]
+    fn entries_of_written_pages_do_not_pile_up() {
+        let list = list();
+        // Each page is changed and written again and again while one stays dirty.
+        list.add(PageNo(0), Lsn(1_000));
+        let listed = || -> usize { list.buckets.iter().map(|b| b.entries.lock().len()).sum() };
+        let mut most = 0;
+        for change in 0..100_000u64 {
+            let (page, first) = (PageNo(1 + (change % 300) as u32), Lsn(1_001 + change));
+            list.add(page, first);
+            if change >= 200 {
+                let written = change - 200;
+                let is_dirty = |page: PageNo, first: Lsn| page.0 == 0 || first.0 > 1_001 + written;
+                list.remove(Lsn(1_001 + written), is_dirty);
+            }
+            if change.is_multiple_of(1000) {
+                most = most.max(listed());
+            }
+        }
+        assert_eq!(list.len(), 201);
+        // Some for each bucket of 512 bytes.
+        assert!(most < 20_000, "{most}");
+        assert_eq!(list.take_oldest(1, Lsn(200_000), |page, _| page.0 == 0)[0].0, PageNo(0));
     }
 
     #[test]
@@ -274,7 +334,7 @@ mod tests {
             let lsn = Lsn(lap * span + 4_000);
             list.add(PageNo(9), lsn);
             assert!(list.oldest(lsn.advanced(100)) <= lsn);
-            list.remove(lsn);
+            list.remove(lsn, |_, _| true);
             assert_eq!(list.oldest(lsn.advanced(span - 10_000)), lsn.advanced(span - 10_000));
         }
     }

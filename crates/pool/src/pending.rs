@@ -119,7 +119,7 @@ impl Pool {
             self.dirty.add(page, first);
         }
         if first != Some(listed) {
-            self.dirty.remove(listed);
+            self.dirty.remove(listed, |page, first| self.may_be_dirty_since(page, first));
         }
         if first.is_some() {
             self.note_gives_back(page, frame);

@@ -282,7 +282,7 @@ impl Pool {
     /// Whether a page may be dirty since `first`, without a latch. A page that is, and that the
     /// dirty list knows, is never denied: its frame said so before it was listed, and it stays
     /// there until it is written.
-    fn may_be_dirty_since(&self, page: PageNo, first: Lsn) -> bool {
+    pub(crate) fn may_be_dirty_since(&self, page: PageNo, first: Lsn) -> bool {
         let Some(word) = self.latch(page).map(Latch::load) else { return true };
         match word.frame() {
             _ if word.is_exclusive() => true,

@@ -127,7 +127,7 @@ impl Pool {
         meta.set_writing(true);
         self.in_flight.hold(id, first);
         meta.set_first_lsn(None);
-        self.dirty.remove(first);
+        self.dirty.remove(first, |page, first| self.may_be_dirty_since(page, first));
         self.dirty.count_gives_back(meta.set_gives_back(0), 0);
         Some(Copied { page, frame: held.frame(), lsn: held.lsn() })
     }
