@@ -33,7 +33,7 @@ help:
 	@echo "make update  durable one-row updates on the same disk"
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
-	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
+	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (20 minutes)"
 	@echo "make plugin plugin-test deb compare SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
