@@ -104,6 +104,8 @@ ranks! {
          latch";
     AdmissionEnd "checkpoint"
         "why no redo is admitted any more; memory only";
+    ChainBeingFreed "btree"
+        "chains of long values, by their marks; freeing some pages of one";
     SpaceBits "space"
         "which pages are in use; claiming, which may make the file larger";
     DataFileGrowth "pool"

@@ -209,6 +209,12 @@ impl<'e> Chains<'e> {
     /// Frees a chain that no row names any more, in groups under `header`, each noting how far it
     /// has come so that recovery can go on from there.
     ///
+    /// Two threads may be at the same chain, or one come when the other is done: after a crash a
+    /// transaction is left with it, and so is the one that has taken its tasks over. Its pages may be
+    /// others' again by then. A page counts as the chain's while its map says that it is in use and it
+    /// has the chain's mark: no thread but one that holds `freeing` for the mark changes that. The
+    /// map is asked first: a page that is taken into use is another's before the map says so.
+    ///
     /// # Errors
     /// [`TreeError`]; what is left is freed by recovery.
     pub fn free(
@@ -221,9 +227,14 @@ impl<'e> Chains<'e> {
         let mut page = first;
         while page != PageNo::NONE {
             admit(Ahead { bytes: 1024, rest: Some(Purge::Chain { first: page, mark }) })?;
+            // Not while it waits for admission: what another holds that waits for this may keep the
+            // log from going on.
+            let _freeing = self.env.freeing.of(mark).lock();
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
-                let Some(link) = self.link(page, mark)? else {
+                let link =
+                    if self.env.space.is_noted(page)? { self.link(page, mark)? } else { None };
+                let Some(link) = link else {
                     page = PageNo::NONE;
                     break;
                 };

@@ -21,13 +21,26 @@ pub struct Env {
     pub space: Arc<Space>,
     /// Trees whose pages are being freed: what is left of one does not look like a tree.
     pub(crate) being_freed: Mutex<rank::TreesBeingFreed, HashSet<TreeId>>,
+    pub(crate) freeing: Freeing,
+}
+
+/// Held by a thread that frees pages of a chain: some locks, of which each is for all chains whose
+/// marks have the same remainder.
+#[derive(Default)]
+pub(crate) struct Freeing([Mutex<rank::ChainBeingFreed, ()>; 16]);
+
+impl Freeing {
+    pub(crate) fn of(&self, mark: u64) -> &Mutex<rank::ChainBeingFreed, ()> {
+        // A mark is a transaction's number above, and a count below.
+        &self.0[(mark ^ (mark >> 32)) as usize % self.0.len()]
+    }
 }
 
 impl Env {
     /// What trees share that have these pages.
     #[must_use]
     pub fn new(pool: Arc<Pool>, space: Arc<Space>) -> Self {
-        Env { pool, space, being_freed: Mutex::default() }
+        Env { pool, space, being_freed: Mutex::default(), freeing: Freeing::default() }
     }
 }
 

@@ -1,6 +1,9 @@
-//! How the pages of a long value are read.
-use weir_base::PageNo;
-use weir_btree::ChainHead;
+//! How the pages of a long value are read, and freed.
+use std::sync::Barrier;
+
+use weir_base::{PageNo, TxnId};
+use weir_btree::{ChainHead, Steps};
+use weir_change::Header;
 
 use crate::support::{Shape, Site, TREE};
 
@@ -58,4 +61,61 @@ fn a_chain_in_pieces_is_read_with_little_that_is_not_its_own() {
     assert!(tree.get(b"k", &mut out).expect("a read").is_some() && out == value(7, 40));
     let reads = site.env.pool.stats().reads.get() - reads;
     assert!(reads <= 60, "{reads} pages read for a chain of 40");
+}
+
+/// Writes a chain of `pages` pages that no row names.
+fn chain(site: &Site, mark: u64, pages: usize) -> ChainHead {
+    let value = value(mark as u8, pages);
+    let header = Header { txn: Some(TxnId(mark)), ..Header::default() };
+    let mut writer = site.env.chains().writer(&value, mark, header).expect("pages");
+    while writer.next_log_bytes().is_some() {
+        writer.write_next().expect("written");
+    }
+    writer.head()
+}
+
+fn free(site: &Site, head: &ChainHead) {
+    let mut admit = |_| Ok(());
+    site.env.chains().free(head.first, head.mark, Header::default(), &mut admit).expect("freed");
+}
+
+/// After a crash two transactions may have the same chain to free. The second one leaves alone what
+/// others have claimed meanwhile, although nothing is written there yet.
+#[test]
+fn a_chain_that_is_freed_twice_takes_no_page_from_another() {
+    let site = Site::new(&Shape::of(PAGE, 128));
+    let head = chain(&site, 7, 10);
+    free(&site, &head);
+    let claimed = site.env.space.claim(8).expect("pages");
+    assert!(claimed.contains(&head.first), "{claimed:?} are pages of the chain");
+    free(&site, &head);
+    let others = site.env.space.claim(8).expect("pages");
+    assert!(claimed.iter().all(|page| !others.contains(page)), "{claimed:?} {others:?}");
+}
+
+/// As above, by two threads at the same time, while a third one writes to what has become free.
+#[test]
+fn a_chain_that_two_threads_free_takes_no_page_from_another() {
+    let site = Site::new(&Shape::of(PAGE, 256));
+    let before = site.env.space.used();
+    for round in 0..300 {
+        site.pump();
+        let head = chain(&site, 2 * round + 1, 12);
+        let start = Barrier::new(3);
+        let written = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    start.wait();
+                    free(&site, &head);
+                });
+            }
+            start.wait();
+            chain(&site, 2 * round + 2, 12)
+        });
+        let mut bytes = Vec::new();
+        let is_there = site.env.chains().fetch(&written, &mut bytes).expect("read");
+        assert!(is_there && bytes == value((2 * round + 2) as u8, 12), "round {round}");
+        free(&site, &written);
+        assert_eq!(site.env.space.used(), before, "round {round}");
+    }
 }
