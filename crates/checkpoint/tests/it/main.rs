@@ -9,4 +9,5 @@ mod latency;
 mod model;
 mod report;
 mod scenario;
+mod stalls;
 mod suite;
