@@ -210,10 +210,11 @@ impl<'e> Chains<'e> {
     /// has come so that recovery can go on from there.
     ///
     /// Two threads may be at the same chain, or one come when the other is done: after a crash a
-    /// transaction is left with it, and so is the one that has taken its tasks over. Its pages may be
-    /// others' again by then. A page counts as the chain's while its map says that it is in use and it
-    /// has the chain's mark: no thread but one that holds `freeing` for the mark changes that. The
-    /// map is asked first: a page that is taken into use is another's before the map says so.
+    /// transaction is left with it, and so is the one that has taken its tasks over. Its pages may
+    /// be others' again by then. A page counts as the chain's while its map says that it is in use
+    /// and it has the chain's mark: no thread but one that holds `freeing` for the mark changes
+    /// that. The map is asked first: a page that is taken into use is another's before the map says
+    /// so.
     ///
     /// # Errors
     /// [`TreeError`]; what is left is freed by recovery.

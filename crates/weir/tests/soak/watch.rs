@@ -19,8 +19,8 @@ const LOOKS_QUIET: u64 = 100;
 const LOOKS_QUIET_SLOW: u64 = 250;
 /// and so many in which one thread has not done what it was about to do.
 const LOOKS_ACTOR: u64 = 900;
-/// An age above its limit is seen by so many looks in a row: the limit and the age are not asked for at
-/// the same moment.
+/// An age above its limit is seen by so many looks in a row: the limit and the age are not asked
+/// for at the same moment.
 const LOOKS_AGE: u64 = 5;
 
 /// A thread that is watched.

@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
         let done = match self.random.u32(0..1000) {
             0..450 => self.batch(),
             450..880 => self.transaction(),
-            880..940 => self.taken_back(),
+            880..940 => self.rolled_back(),
             940..990 => self.hot(),
             990..996 => self.large(),
             _ => self.idle(),
@@ -225,8 +225,8 @@ impl<'a> Worker<'a> {
     }
 
     /// As a whole, or to a savepoint.
-    fn taken_back(&mut self) -> Result<(), Error> {
-        self.begins("a transaction that is taken back");
+    fn rolled_back(&mut self) -> Result<(), Error> {
+        self.begins("a transaction that is rolled back");
         let mut txn = self.txn();
         let changes = self.changes(2);
         self.put_all(&mut txn, &changes)?;
@@ -234,7 +234,10 @@ impl<'a> Worker<'a> {
         self.junk(&mut txn)?;
         match self.random.u32(0..3) {
             0 => txn.rollback(),
-            1 => Ok(drop(txn)),
+            1 => {
+                drop(txn);
+                Ok(())
+            }
             _ => {
                 txn.rollback_to(savepoint)?;
                 self.commit(txn, &changes)
