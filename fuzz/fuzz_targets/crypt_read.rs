@@ -6,28 +6,13 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use weir_base::{AlignedBuf, checksum};
-use weir_crypt::{
-    CryptVolume, Encryption, Files, KEYS_FILE, KeyError, KeyName, KeyProvider, MasterKey,
-    SEALED_MAGIC, SealedReader,
-};
+use weir_crypt::{CryptVolume, Encryption, Files, KEYS_FILE, SEALED_MAGIC, SealedReader, TestKey};
 use weir_device::{SimVolume, Volume};
-
-struct OneKey;
-
-impl KeyProvider for OneKey {
-    fn newest_version(&self, _id: u32) -> Result<u32, KeyError> {
-        Ok(1)
-    }
-
-    fn key(&self, _name: KeyName) -> Result<MasterKey, KeyError> {
-        MasterKey::from_bytes(&[7; 32])
-    }
-}
 
 const FILES: Files = Files { pages: "pages", is_plain: |_| false };
 
 fuzz_target!(|input: &[u8]| {
-    let encryption = Encryption::new(Arc::new(OneKey));
+    let encryption = Encryption::new(Arc::new(TestKey([7; 32])));
     let mut bytes = input.to_vec();
     if bytes.len() >= 12 {
         bytes[..8].copy_from_slice(&SEALED_MAGIC);

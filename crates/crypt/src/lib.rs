@@ -17,6 +17,8 @@ pub use key_block::KEYS_FILE;
 pub use key_file::KeyFile;
 #[doc(hidden)]
 pub use key_file::parse_key_line;
+#[doc(hidden)]
+pub use master::TestKey;
 pub use master::{Encryption, KeyBytes, KeyError, KeyName, KeyProvider, MasterKey};
 pub use stream::{SEALED_MAGIC, SealedPlace, SealedReader, SealedWriter};
 pub use volume::{CryptVolume, Files};

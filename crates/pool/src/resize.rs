@@ -7,6 +7,7 @@ use crate::error::PoolError;
 use crate::in_flight::Cause;
 use crate::pool::{FRAMES_MIN, Pool};
 use crate::refill::Evicted;
+use crate::write_back::LANE;
 
 /// A step gives up this part of the frames, and at least so many.
 const STEP_SHARE: u32 = 64;
@@ -121,6 +122,3 @@ impl Pool {
         }
     }
 }
-
-/// The file of the doublewrite area: of three not the cleaner's, which sessions wait for meanwhile.
-const LANE: usize = 2;

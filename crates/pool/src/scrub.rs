@@ -15,6 +15,7 @@ use crate::latch::Latch;
 use crate::mend::page_number;
 use crate::pool::Pool;
 use crate::store::{PageWrite, StoreRead};
+use crate::write_back::LANE;
 
 /// What a look at a page on disk came to.
 #[derive(Debug)]
@@ -183,6 +184,3 @@ impl Pool {
         Ok(())
     }
 }
-
-/// The file of the doublewrite area: of three not the cleaner's, which sessions wait for.
-const LANE: usize = 2;

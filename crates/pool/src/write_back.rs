@@ -9,6 +9,10 @@ use crate::in_flight::Cause;
 use crate::pool::Pool;
 use crate::store::PageWrite;
 
+/// The file of the doublewrite area for writers that come now and then: of three not the cleaner's,
+/// which sessions wait for meanwhile.
+pub(crate) const LANE: usize = 2;
+
 /// What a call of [`Pool::write_back`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use weir::{
-    Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Encryption, KeyError, KeyName,
-    KeyProvider, MasterKey, Numbers, PlantedBug, StoreKind,
+    Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Encryption, Numbers,
+    PlantedBug, StoreKind, TestKey,
 };
 use weir_base::{Lsn, TreeId, TxnId};
 use weir_device::AtomicPromise;
@@ -191,7 +191,7 @@ impl Setup {
     /// The keys, where it is encrypted.
     #[must_use]
     pub fn encryption(&self) -> Option<Encryption> {
-        self.is_encrypted.then(|| Encryption::new(Arc::new(OneKey)))
+        self.is_encrypted.then(|| Encryption::new(Arc::new(TestKey([7; 32]))))
     }
 
     /// The settings as the engine takes them.
@@ -218,19 +218,6 @@ impl Setup {
             },
             ..Config::default()
         }
-    }
-}
-
-/// The one key of all encrypted databases here.
-struct OneKey;
-
-impl KeyProvider for OneKey {
-    fn newest_version(&self, _id: u32) -> Result<u32, KeyError> {
-        Ok(1)
-    }
-
-    fn key(&self, _name: KeyName) -> Result<MasterKey, KeyError> {
-        MasterKey::from_bytes(&[7; 32])
     }
 }
 

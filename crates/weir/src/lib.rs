@@ -154,6 +154,8 @@ pub use weir_btree::KeysAhead;
 pub use weir_btree::{TreeReport, TreeSize};
 #[doc(hidden)]
 pub use weir_crypt::SealedReader;
+#[doc(hidden)]
+pub use weir_crypt::TestKey;
 pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::{
-    Background, Batch, Config, Db, Durability, Encryption, Error, FaultyVolume, KeyError, KeyName,
-    KeyProvider, MasterKey, SimVolume, Tree, Volume, punches_holes,
+    Background, Batch, Config, Db, Durability, Encryption, Error, FaultyVolume, SimVolume, TestKey,
+    Tree, Volume, punches_holes,
 };
 use weir_device::{CrashMode, Fault, OpKind};
 
@@ -197,18 +197,6 @@ fn a_full_disk_refuses_the_writer_that_needs_the_room() {
     assert_sound(&db);
 }
 
-struct OneKey;
-
-impl KeyProvider for OneKey {
-    fn newest_version(&self, _id: u32) -> Result<u32, KeyError> {
-        Ok(1)
-    }
-
-    fn key(&self, _name: KeyName) -> Result<MasterKey, KeyError> {
-        MasterKey::from_bytes(&[9; 32])
-    }
-}
-
 /// What is done until the disk crashes: how far it came.
 fn history(db: &Db) -> Result<(), Error> {
     let gone = db.create_tree("gone")?;
@@ -246,7 +234,7 @@ fn a_crash_at_every_write_leaves_a_sound_database() {
     for is_encrypted in [false, true] {
         let config = || Config {
             page_size: 8192,
-            encryption: is_encrypted.then(|| Encryption::new(Arc::new(OneKey))),
+            encryption: is_encrypted.then(|| Encryption::new(Arc::new(TestKey([9; 32])))),
             ..simulated()
         };
         let volume = SimVolume::new(62);

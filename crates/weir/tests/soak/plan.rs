@@ -2,9 +2,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use weir::{
-    Config, DiskSpec, Encryption, KeyError, KeyName, KeyProvider, MasterKey, StoreKind, format_size,
-};
+use weir::{Config, DiskSpec, Encryption, StoreKind, TestKey, format_size};
 
 /// How a round ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +89,7 @@ impl Plan {
     }
 
     pub(super) fn encryption(&self) -> Option<Encryption> {
-        self.is_encrypted.then(|| Encryption::new(Arc::new(OneKey)))
+        self.is_encrypted.then(|| Encryption::new(Arc::new(TestKey([7; 32]))))
     }
 
     pub(super) fn config(&self, pool_bytes: u64) -> Config {
@@ -126,17 +124,5 @@ impl fmt::Display for Plan {
             self.disk.unwrap_or("as it is"),
             if self.fills_up { ", full at times" } else { "" },
         )
-    }
-}
-
-struct OneKey;
-
-impl KeyProvider for OneKey {
-    fn newest_version(&self, _id: u32) -> Result<u32, KeyError> {
-        Ok(1)
-    }
-
-    fn key(&self, _name: KeyName) -> Result<MasterKey, KeyError> {
-        MasterKey::from_bytes(&[7; 32])
     }
 }
