@@ -177,17 +177,22 @@ endif
 
 # Two lanes at once: the servers of the plugin's tests wait for the disk most of the time. Some of those tests watch the clock, so
 # the other lane gives way. One run says all that fails: a lane goes on after a step that does.
+# What failed stands at the end again: the lanes' lines are mixed, and long output is cut in the middle where it is kept.
 test: tools fmt tidy
-	@$(MAKE) --no-print-directory -j2 lane-engine lane-server
+	@mkdir -p target; rm -f target/lane-*.log
+	@$(MAKE) --no-print-directory -j2 lane-engine lane-server || { \
+		echo; echo "make test: FAILED. What the engine's lane said of it (target/lane-engine.log):"; \
+		grep -E '^test .*FAILED|^error|panicked at|DIFFERENT|make test: failed' target/lane-engine.log | tail -n 40; \
+		echo "What the server's lane said last (target/lane-server.log):"; tail -n 60 target/lane-server.log; exit 1; }
 	@echo "make test: all passed"
 
 lane-engine:
-	@failed=; for step in clippy unit loom doc; do \
+	@{ failed=; for step in clippy unit loom doc; do \
 		nice -n 10 $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
-	done; [ -z "$$failed" ] || { echo "make test: failed:$$failed"; exit 1; }
+	done; [ -z "$$failed" ] || { echo "make test: failed:$$failed"; exit 1; }; } 2>&1 | tee target/lane-engine.log
 
 lane-server:
-	@$(MAKE) --no-print-directory test-in-server 2>&1 | sed -u 's/^/server: /'
+	@$(MAKE) --no-print-directory test-in-server 2>&1 | tee target/lane-server.log | sed -u 's/^/server: /'
 
 # Where there is no server of that version to be had (another system, no root, no network) it says so and goes on;
 # where there is one, the plugin's tests must pass.
