@@ -4,7 +4,8 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-use crate::aligned::ALIGN;
+/// The kernel maps pages of so many bytes (the least: others are multiples of it).
+const ALIGN: usize = 4096;
 
 /// The size and alignment of a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -59,6 +60,21 @@ impl Mapping {
             unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
         }
         Ok(Mapping { start, len, mapped: (mapped, len + spare) })
+    }
+
+    /// The address of the first byte, for an owner that keeps no more than that; of a mapping that
+    /// did not ask for huge pages.
+    pub(crate) fn into_start(self) -> *mut u8 {
+        debug_assert!(self.start == self.mapped.0, "nothing was skipped");
+        std::mem::ManuallyDrop::new(self).start
+    }
+
+    /// The mapping of `len` bytes again that [`Mapping::into_start`] gave the address of.
+    ///
+    /// # Safety
+    /// It did, the mapping had `len` bytes, and there is no other owner.
+    pub(crate) unsafe fn from_start(start: *mut u8, len: usize) -> Mapping {
+        Mapping { start, len, mapped: (start, len) }
     }
 
     /// The address of the first byte.

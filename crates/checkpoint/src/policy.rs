@@ -188,14 +188,11 @@ impl State {
         // Where writers wait for admission they wait for page writes: no reason to hold back, and
         // only a disk that is pushed shows what it can take.
         let is_room_short = seen.room.is_some_and(|room| is_room_short(&room));
-        let pushed = if is_room_short {
-            // Nothing else lets them go on.
-            PUSH * self.capacity(seen).unwrap_or(CAPACITY_UNKNOWN)
-        } else {
-            // One that work has never waited for takes no less than it did at its best.
-            let capacity = self.capacity(seen).or(self.capacity.best());
-            PUSH * self.throttled * capacity.unwrap_or(CAPACITY_UNKNOWN)
-        };
+        // Where room is short nothing else lets them go on.
+        let share = if is_room_short { 1.0 } else { self.throttled };
+        // A disk that work has never waited for takes no less than it did at its best.
+        let capacity = self.capacity(seen).or(self.capacity.best()).unwrap_or(CAPACITY_UNKNOWN);
+        let pushed = PUSH * share * capacity;
         (slope * balanced + repaid).max(pushed).clamp(0.0, RATE_MAX)
     }
 

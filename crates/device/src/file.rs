@@ -67,6 +67,18 @@ struct Shared {
     counters: IoCounters,
 }
 
+/// A process that may make no longer files than this (`ulimit -f`) is told so. The first write
+/// beyond would end it, by a signal: what makes files longer asks before, small ones do not.
+const FILE_BYTES_LEAST: u64 = 64 << 10;
+
+fn room_for_files(most: u64) -> io::Result<()> {
+    if most < FILE_BYTES_LEAST {
+        let text = format!("a file may have {most} bytes here (ulimit -f), too few for a database");
+        return Err(io::Error::new(ErrorKind::StorageFull, text));
+    }
+    Ok(())
+}
+
 impl FileVolume {
     /// Opens `dir`, creating it when missing, and locks it.
     ///
@@ -94,6 +106,7 @@ impl FileVolume {
         rings: RingPool,
     ) -> io::Result<Self> {
         let failed = |e| context(e, || format!("open directory {}", dir.display()));
+        sys::file_size_max().and_then(room_for_files).map_err(failed)?;
         // What is in a database is for its owner; files a group may read, where the umask lets it.
         DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(failed)?;
         let dir_file = File::open(dir).map_err(failed)?;

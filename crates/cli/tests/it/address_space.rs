@@ -6,8 +6,12 @@ use std::process::{Command, Stdio};
 
 /// `weir` with these words, in so many KiB of address space.
 fn within(kib: u64, words: &[&str]) -> Command {
+    limited(&format!("-v {kib}"), words)
+}
+
+fn limited(limit: &str, words: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command.arg("-c").arg(format!("ulimit -v {kib}; exec \"$0\" \"$@\""));
+    command.arg("-c").arg(format!("ulimit {limit}; exec \"$0\" \"$@\""));
     command.arg(env!("CARGO_BIN_EXE_weir")).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -46,6 +50,23 @@ fn what_does_not_fit_is_reported_with_its_size() {
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
+#[test]
+fn a_limit_on_the_size_of_files_is_told() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    // In blocks of 512 bytes.
+    for blocks in [0, 1, 100, 127, 400, 4000] {
+        let put = ["put", &dir, "t", "k", "v"];
+        let refused = ran(&mut limited(&format!("-f {blocks}"), &put));
+        assert_eq!(refused.code, Some(2), "{blocks}: {refused:?}");
+        assert!(refused.err.contains("ulimit -f"), "{blocks}: {refused:?}");
+    }
+    expect(0, &["put", &dir, "t", "k", "v"]);
+    let refused = ran(&mut limited("-f 1", &["put", &dir, "t", "k", "w"]));
+    assert!(refused.err.contains("ulimit -f"), "{refused:?}");
+    assert_eq!(expect(0, &["get", &dir, "t", "k"]).out.trim(), "v");
+}
+
 /// The most memory that process `id` has had at a time, in KiB; `None` when it has ended.
 fn most_kib(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
@@ -53,12 +74,12 @@ fn most_kib(id: u32) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-#[test]
-fn loading_takes_little_beside_a_small_pool() {
+/// The most memory, in KiB, that a load of so many rows into a pool and a log of such sizes takes.
+fn loading_takes_kib(rows: &str, pool: &str, log: &str) -> u64 {
     let scratch = Scratch::new();
     let dir = scratch.text("db");
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir"));
-    bench.args(["bench", "update", "--rows", "500000", "--pool", "16MiB", "--log", "256MiB"]);
+    bench.args(["bench", "update", "--rows", rows, "--pool", pool, "--log", log]);
     bench.args(["--threads", "2", "--durability", "lazy", "--seconds", "1", "--warmup", "0"]);
     bench.args(["--no-raw", "--dir", &dir]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = bench.spawn().expect("started");
@@ -71,7 +92,20 @@ fn loading_takes_little_beside_a_small_pool() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     assert!(ended.success(), "{ended:?}");
+    most
+}
+
+#[test]
+fn loading_takes_little_beside_a_small_pool() {
+    let most = loading_takes_kib("500000", "16MiB", "256MiB");
     // The pool, 4 MB that the bench holds, the program: some 50 MB. It was 110 to 120 when large
     // buffers came from the allocator each time, and none knew how small the pool was.
     assert!((16 << 10..80 << 10).contains(&most), "{most} KiB");
+}
+
+#[test]
+fn a_larger_pool_and_log_take_what_is_promised() {
+    let most = loading_takes_kib("1000000", "64MiB", "1GiB");
+    // 1.1 times the pool and 64 MiB (docs/operating/sizing.md).
+    assert!((64 << 10..134 << 10).contains(&most), "{most} KiB");
 }
