@@ -26,8 +26,9 @@ pub const fn align_up(n: u64) -> u64 {
 /// are dropped, and come from there.
 ///
 /// An allocator that gets such blocks and gives them back a hundred times a second, from several
-/// threads, with small ones between, holds several times what is in use: beside a pool of 72 MiB
-/// 105 MB for 49 that were allocated (`heaptrack`), with eight times as many in one arena.
+/// threads, with small ones between, holds several times what is in use: with a pool of 72 MiB a
+/// process that loaded rows had 177 MiB, of which 50 were free blocks between small ones in the
+/// arenas of three threads; so mapped it has 128.
 const LARGE_BYTES: usize = 64 << 10;
 /// Bytes that the spare buffers have at most, in all.
 const SPARE_BYTES_MAX: usize = 8 << 20;

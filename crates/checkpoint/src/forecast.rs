@@ -53,27 +53,27 @@ impl Rate {
     }
 }
 
-/// A cost per byte of redo. Both are of the same tick, so what makes a tick long or a disk hasty
+/// A cost per byte of redo, or what else comes with what. Both are of the same tick, so what makes a tick long or a disk hasty
 /// cancels out, and it may follow a step at once. It must: with N threads that wait for their own
 /// commits, redo grows N times as fast from one log write to the next, long before the age shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PerByte {
+pub(crate) struct Ratio {
     value: Option<f64>,
 }
 
-impl PerByte {
-    fn observe(&mut self, cost: f64, redo_bytes: f64, seconds: f64) {
-        if redo_bytes <= 0.0 {
+impl Ratio {
+    fn observe(&mut self, cost: f64, of: f64, seconds: f64) {
+        if of <= 0.0 {
             return;
         }
-        let now = cost / redo_bytes;
+        let now = cost / of;
         let known = self.value.unwrap_or(now);
         let off = (now - known).abs() > JUMP * known.max(now);
         let weight = if off { 1.0 } else { share(seconds, SETTLE_SECONDS) };
         self.value = Some(known + (now - known) * weight);
     }
 
-    /// The cost of a byte, 0 before the first.
+    /// The cost of one, 0 before the first.
     pub(crate) fn get(&self) -> f64 {
         self.value.unwrap_or(0.0)
     }
@@ -144,11 +144,13 @@ pub(crate) struct Rates {
     /// Cost to the disk of all writes but those for free frames, in page writes.
     pub(crate) used: Rate,
     /// Cost of the log's device writes by byte of redo, in page writes.
-    pub(crate) log_cost: PerByte,
+    pub(crate) log_cost: Ratio,
     /// The part of it that goes by bytes written.
-    pub(crate) log_byte_cost: PerByte,
+    pub(crate) log_byte_cost: Ratio,
     /// Free frames taken.
     pub(crate) frames: Rate,
+    /// Commits for each write of the log.
+    pub(crate) commits_together: Ratio,
     /// Time since the last commit.
     pub(crate) idle_seconds: f64,
 }
@@ -216,6 +218,8 @@ impl Rates {
         self.log_cost.observe(tick.log_cost, tick.redo_bytes, seconds);
         self.log_byte_cost.observe(byte_cost, tick.redo_bytes, seconds);
         self.frames.observe(since(now.frames_taken, last.frames_taken), seconds);
+        let commits = since(now.commits, last.commits);
+        self.commits_together.observe(commits, since(now.log_writes, last.log_writes), seconds);
         let idle = now.commits == last.commits;
         self.idle_seconds = if idle { self.idle_seconds + seconds } else { 0.0 };
         Some(tick)

@@ -231,7 +231,8 @@ impl State {
         let redo = self.rates.redo.per_second();
         let (log, deadlines) = (self.rates.log_cost.get() * redo, slope * redo);
         let processors_busy = seen.processors_busy;
-        let spare = Spare { capacity, log, deadlines, age, processors_busy };
+        let commits_together = self.rates.commits_together.get();
+        let spare = Spare { capacity, log, deadlines, age, processors_busy, commits_together };
         self.pause.pages_per_second(&spare).min(RATE_MAX)
     }
 

@@ -21,6 +21,11 @@ const AGE_SHARE: f64 = 0.2;
 /// pause, and what pages take of the processors is missed. Below the first, nothing is held back.
 const PROCESSORS_BUSY: [f64; 2] = [0.5, 0.7];
 
+/// Where more commits than the second of these wait for the same write of the log it is no pause,
+/// however little redo there is beside what a load made before: page writes hold all of them up,
+/// less redo comes, and it looks the more like a pause. One or two clients' are the first.
+const COMMITS_TOGETHER: [f64; 2] = [1.5, 3.0];
+
 /// Whether there is a pause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pause {
@@ -42,6 +47,13 @@ pub(crate) struct Spare {
     pub(crate) age: f64,
     /// The share of the processors' time that is used.
     pub(crate) processors_busy: f64,
+    /// Commits for each write of the log.
+    pub(crate) commits_together: f64,
+}
+
+/// 1 up to the first bound, 0 from the second on.
+fn falling(value: f64, [from, to]: [f64; 2]) -> f64 {
+    ((to - value) / (to - from)).clamp(0.0, 1.0)
 }
 
 impl Pause {
@@ -58,9 +70,9 @@ impl Pause {
         if self.quiet_seconds < QUIET_SECONDS || !has_spare || spare.age < AGE_SHARE {
             return 0.0;
         }
-        let [free, full] = PROCESSORS_BUSY;
-        let processors = ((full - spare.processors_busy) / (full - free)).clamp(0.0, 1.0);
-        processors * PART * (spare.capacity - spare.log)
+        let share = falling(spare.processors_busy, PROCESSORS_BUSY)
+            * falling(spare.commits_together, COMMITS_TOGETHER);
+        share * PART * (spare.capacity - spare.log)
     }
 }
 
@@ -70,9 +82,14 @@ mod tests {
 
     #[test]
     fn a_pause_is_much_less_than_of_late_on_a_disk_that_has_something_to_spare() {
-        let processors_busy = 0.5;
-        let spare =
-            Spare { capacity: 1500.0, log: 300.0, deadlines: 200.0, age: 0.9, processors_busy };
+        let spare = Spare {
+            capacity: 1500.0,
+            log: 300.0,
+            deadlines: 200.0,
+            age: 0.9,
+            processors_busy: 0.5,
+            commits_together: 1.0,
+        };
         // (redo now, for how long, what there is to spare, pages per second)
         let rows = [
             (2e6, 10.0, spare, 960.0),
@@ -85,6 +102,9 @@ mod tests {
             // The processors have little to spare, or nothing.
             (2e6, 10.0, Spare { processors_busy: 0.6, ..spare }, 480.0),
             (2e6, 10.0, Spare { processors_busy: 0.9, ..spare }, 0.0),
+            // Many commits wait for the log.
+            (2e6, 10.0, Spare { commits_together: 2.25, ..spare }, 480.0),
+            (2e6, 10.0, Spare { commits_together: 12.0, ..spare }, 0.0),
             // Forgotten after a while.
             (2e6, 3000.0, spare, 0.0),
         ];

@@ -214,6 +214,39 @@ fn writers_that_wait_have_a_disk_pushed_that_nothing_has_waited_for() {
     assert!(verdict.deadline_pages_per_second > 4000.0, "{verdict:?}");
 }
 
+/// A load makes five times the redo of the work that comes after it. Page writes beside that work
+/// would be waited for by all that commit, so that it makes still less redo, for minutes.
+#[test]
+fn work_after_a_load_is_no_pause_where_many_commits_wait() {
+    let after_a_load = |commits: u64, log_writes: u64| {
+        let (mut state, list) = (State::new(), list(60));
+        let mut now = seen(&list);
+        let mut idle: f64 = 0.0;
+        for tick in 0..400 {
+            let (is_load, mut dirty) = (tick < 100, list.clone());
+            let bytes = if is_load { 5 * MIB } else { MIB };
+            dirty.first = Lsn(now.oldest_dirty.0 + bytes);
+            now = TickView {
+                now_micros: now.now_micros + 100_000,
+                log_end: now.log_end.advanced(bytes),
+                oldest_dirty: now.oldest_dirty.advanced(bytes),
+                dirty: &list,
+                // That the disk takes 2,000 pages a second is seen in the load.
+                pages_completed: now.pages_completed + if is_load { 200 } else { 5 },
+                backlogged_micros: now.backlogged_micros + if is_load { 100_000 } else { 0 },
+                commits: now.commits + if is_load { 1 } else { commits },
+                log_writes: now.log_writes + if is_load { 5 } else { log_writes },
+                ..now
+            };
+            let verdict = decide(&mut state, &TickView { dirty: &dirty, ..now.clone() }, &LIMITS);
+            idle = if is_load { 0.0 } else { idle.max(verdict.idle_pages_per_second) };
+        }
+        idle
+    };
+    assert!(after_a_load(60, 60) > 500.0, "one client: {}", after_a_load(60, 60));
+    assert_eq!(after_a_load(600, 60), 0.0);
+}
+
 #[test]
 fn an_idle_second_starts_draining_and_a_commit_ends_it() {
     let dirty = list(20);
