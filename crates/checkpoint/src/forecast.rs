@@ -53,9 +53,10 @@ impl Rate {
     }
 }
 
-/// A cost per byte of redo, or what else comes with what. Both are of the same tick, so what makes a tick long or a disk hasty
-/// cancels out, and it may follow a step at once. It must: with N threads that wait for their own
-/// commits, redo grows N times as fast from one log write to the next, long before the age shows.
+/// A cost per byte of redo, or what else comes with what. Both are of the same tick, so what makes
+/// a tick long or a disk hasty cancels out, and it may follow a step at once. It must: with N
+/// threads that wait for their own commits, redo grows N times as fast from one log write to the
+/// next, long before the age shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ratio {
     value: Option<f64>,

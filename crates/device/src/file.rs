@@ -67,7 +67,7 @@ struct Shared {
     counters: IoCounters,
 }
 
-/// A process that may make no longer files than this (`ulimit -f`) is told so. The first write
+/// A process that may make no longer files than this (`ulimit -f`) gets an error. The first write
 /// beyond would end it, by a signal: what makes files longer asks before, small ones do not.
 const FILE_BYTES_LEAST: u64 = 64 << 10;
 

@@ -51,7 +51,7 @@ fn what_does_not_fit_is_reported_with_its_size() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_told() {
+fn a_limit_on_the_size_of_files_is_an_error() {
     let scratch = Scratch::new();
     let dir = scratch.text("db");
     // In blocks of 512 bytes.
