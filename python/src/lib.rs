@@ -578,9 +578,10 @@ impl Transaction {
         self.with(py, |txn| txn.len(&tree.tree))
     }
 
-    /// Some rows of a range, as this transaction sees them now; an iterator asks again from where
-    /// they end.
-    #[pyo3(signature = (tree, start, after, stop, reverse))]
+    /// Some rows of a range, `most` at most, as this transaction sees them now; an iterator asks
+    /// again from where they end.
+    #[pyo3(signature = (tree, start, after, stop, reverse, most))]
+    #[allow(clippy::too_many_arguments)] // What an iterator in Python keeps.
     fn rows<'py>(
         &self,
         py: Python<'py>,
@@ -589,6 +590,7 @@ impl Transaction {
         after: Option<Octets>,
         stop: Option<Octets>,
         reverse: bool,
+        most: usize,
     ) -> PyResult<Vec<(Bound_<'py>, Bound_<'py>)>> {
         let (mut from, mut to) = bounds(start, stop);
         match after {
@@ -597,10 +599,11 @@ impl Transaction {
             None => {}
         }
         let rows: Vec<Row> = self.with(py, |txn| {
-            let rows = txn.range(&tree.tree, (from, to));
+            let most = most.min(ROWS);
+            let rows = txn.range(&tree.tree, (from, to)).expect_rows(most);
             match reverse {
-                true => rows.rev().take(ROWS).collect(),
-                false => rows.take(ROWS).collect(),
+                true => rows.rev().take(most).collect(),
+                false => rows.take(most).collect(),
             }
         })?;
         let shown = |(key, value): Row| (PyBytes::new(py, &key), PyBytes::new(py, &value));

@@ -72,6 +72,31 @@ def test_transactions_commit_or_roll_back(db):
         assert list(txn.items(tree, reverse=True)) == [(b"a", b"2")] and txn.count(tree) == 1
 
 
+def test_a_transaction_reads_some_rows_and_those_of_a_prefix(db):
+    tree = db["t"]
+    tree.bulk_load((b"%05d" % n, b"v") for n in range(1000))
+    edges = [b"\xfe\xff", b"\xff", b"\xff\xff", b"\xff\xff\x00"]
+    with db.write() as txn:
+        for key in edges:
+            txn.put(tree, key, b"edge")
+        some = list(txn.items(tree, b"00100", limit=300))
+        assert len(some) == 300 and some[-1] == (b"00399", b"v")
+        assert [key for key, _ in txn.items(tree, reverse=True, limit=2)] == edges[:1:-1]
+        assert list(txn.items(tree, limit=0)) == []
+        with pytest.raises(OverflowError):
+            list(txn.items(tree, limit=-1))
+        assert len(list(txn.prefix(tree, b"007"))) == 100
+        assert [key for key, _ in txn.prefix(tree, b"0079", reverse=True, limit=1)] == [b"00799"]
+        assert [key for key, _ in txn.prefix(tree, b"\xfe\xff")] == edges[:1]
+        assert [key for key, _ in txn.prefix(tree, b"\xff")] == edges[1:]
+        assert len(list(txn.prefix(tree, b""))) == 1004
+        # What is changed meanwhile is seen, and the limit is one of all rows together.
+        rows = txn.items(tree, limit=257)
+        first = next(rows)
+        txn.put(tree, b"00255", b"w")
+        assert first == (b"00000", b"v") and len(list(rows)) == 256
+
+
 def test_rows_are_of_one_moment(db):
     tree = db["t"]
     tree.bulk_load((b"%05d" % n, b"v") for n in range(5000))

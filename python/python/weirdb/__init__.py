@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 import random
+import sys
 from typing import (
     NamedTuple,
     Sequence,
@@ -567,15 +568,34 @@ class Transaction:
         stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
+        limit: "Optional[int]" = None,
     ) -> "Generator[Row, None, None]":
-        """The rows from start on and below stop, as the transaction sees them when they are read."""
+        """The rows from start on and below stop, limit of them at most, as the transaction sees
+        them when they are read."""
+        left = sys.maxsize if limit is None else limit
         after: "Optional[bytes]" = None
-        while True:
-            rows = self._inner.rows(tree._inner, start, after, stop, reverse)
+        while left != 0:
+            rows = self._inner.rows(tree._inner, start, after, stop, reverse, left)
             if not rows:
                 return
             yield from rows
             after = rows[-1][0]
+            left -= len(rows)
+
+    def prefix(
+        self,
+        tree: Tree,
+        prefix: Bytes,
+        *,
+        reverse: bool = False,
+        limit: "Optional[int]" = None,
+    ) -> "Generator[Row, None, None]":
+        """The rows whose keys begin so, limit of them at most, as items() sees them."""
+        start = bytes(prefix)
+        # The least key above all that begin so; there is none above 0xff alone.
+        kept = start.rstrip(b"\xff")
+        stop = kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+        return self.items(tree, start, stop, reverse=reverse, limit=limit)
 
     def first_unlocked(
         self, tree: Tree, start: "Optional[Bytes]" = None, stop: "Optional[Bytes]" = None

@@ -175,6 +175,7 @@ class Transaction:
         after: Optional[_Bytes],
         stop: Optional[_Bytes],
         reverse: bool,
+        most: int,
     ) -> list[_Row]: ...
     def first_unlocked(
         self, tree: Tree, start: Optional[_Bytes] = None, stop: Optional[_Bytes] = None
