@@ -315,9 +315,15 @@ if (!defined $first) {
     exit 0;
 }
 my $alone = $innodb[$first] =~ /^\d: (INSERT|REPLACE) .*\n\(waits\)/ && $weir[$first] !~ /\(waits\)/;
-# At READ COMMITTED InnoDB keeps the lock of a row that a statement has waited for, although the row does not fit; Weir gives it back.
-$alone ||= $level eq 'READ COMMITTED' && $innodb[$first] =~ /\(waits\)/ && $weir[$first] !~ /\(waits\)/
-    && join('', @innodb[0 .. $first - 1]) =~ /\(goes on\)/;
+# At READ COMMITTED InnoDB keeps the lock of a row that a statement has waited for, although the row does not fit, until
+# its transaction ends; Weir gives it back.
+my %kept;
+for (map { split /\n/ } @innodb[0 .. $first - 1]) {
+    $kept{$1} = 1 if /^(\d): \(goes on\)/;
+    delete $kept{$1} if /^(\d): (XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
+}
+delete $kept{$1} if $innodb[$first] =~ /^(\d): /;
+$alone ||= $level eq 'READ COMMITTED' && %kept && $innodb[$first] =~ /\(waits\)/ && $weir[$first] !~ /\(waits\)/;
 my $open = defined $raced && $raced <= $first ? 'two were let go at once' : $plain ? '' : $weir[$first] =~ /Deadlock found/ ? 'a deadlock' : $alone ? 'InnoDB alone waits' : '';
 if ($open) {
     print "random sessions: seed $seed: open: $open ($how)\n";
