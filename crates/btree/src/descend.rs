@@ -71,16 +71,26 @@ impl Tree {
         self.walk(target, level, &mut |_, _| {})
     }
 
-    /// As [`Tree::try_descend`], noting the page's range.
+    /// As [`Tree::try_descend`] to the leaves, noting the leaf's range.
     pub(crate) fn try_descend_fenced(
         &self,
         target: DescentTarget<'_>,
         fences: &mut Fences,
     ) -> Result<Option<Arrived<'_>>, TreeError> {
+        self.try_descend_to(target, 0, fences)
+    }
+
+    /// As [`Tree::try_descend`], to `level`, noting the page's range.
+    pub(crate) fn try_descend_to(
+        &self,
+        target: DescentTarget<'_>,
+        level: u8,
+        fences: &mut Fences,
+    ) -> Result<Option<Arrived<'_>>, TreeError> {
         fences.low = None;
         fences.high = None;
         (fences.before, fences.behind) = (None, None);
-        self.walk(target, 0, &mut |node, index| {
+        self.walk(target, level, &mut |node, index| {
             let node = node.node();
             fences.before = index.checked_sub(1).map(|before| node.child(before));
             fences.behind = (index < node.count()).then(|| node.child(index + 1));

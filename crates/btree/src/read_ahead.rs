@@ -3,8 +3,10 @@
 //! ([`ReadAhead::come_to`]); nothing is held over the reads, and what cannot be read is found by
 //! the cursor that comes to it.
 //!
-//! Where batches are large the one behind is handed over to another thread as soon as the cursor
-//! comes to the first leaf of this one, so that it is read while the cursor looks at these.
+//! Where batches are large the ones behind are handed over to other threads as soon as the cursor
+//! comes to the first leaf of this one, so that they are read while the cursor looks at these:
+//! three, so that the disk reads one while another is unpacked.
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weir_base::PageNo;
@@ -12,7 +14,7 @@ use weir_page::{Node, RawPage};
 use weir_pool::AheadBatch;
 
 use crate::cursor::Cursor;
-use crate::descend::DescentTarget;
+use crate::descend::{DescentTarget, Fences};
 use crate::tree::Tree;
 
 /// Leaves of the first batch.
@@ -21,10 +23,14 @@ const LEAVES_FIRST: usize = 4;
 pub(crate) const LEAVES_MAX: usize = 64;
 /// Leaves of a batch, at least, that another thread reads: a wake-up costs what a few rows do.
 const LEAVES_HANDED_OVER: usize = 16;
+/// Batches that other threads read for a cursor at a time, at most.
+const HANDED_OVER_MAX: usize = 3;
 /// Absent leaves met one after another that begin it.
 const ABSENT_FIRST: u32 = 2;
 /// And that begin it again where leaves did not stay until they were used.
 const ABSENT_AGAIN: u32 = 32;
+/// Nodes whose leaves a batch has, at most.
+const NODES_MAX: usize = 2;
 /// Looks at a node that is being changed, before the cursor does without.
 const LOOKS_MAX: u32 = 4;
 
@@ -50,8 +56,8 @@ pub(crate) struct ReadAhead {
     /// Leaves behind the present one that hold the rows which are still asked for, if their number
     /// is known.
     expected: Option<usize>,
-    /// The batch behind this one, which another thread reads.
-    coming: Option<Arc<AheadBatch>>,
+    /// The batches behind this one, which other threads read, in the order of the walk.
+    coming: VecDeque<Arc<AheadBatch>>,
 }
 
 impl Default for ReadAhead {
@@ -63,7 +69,7 @@ impl Default for ReadAhead {
             left: 0,
             stay: LEAVES_MAX,
             expected: None,
-            coming: None,
+            coming: VecDeque::new(),
         }
     }
 }
@@ -130,10 +136,19 @@ impl ReadAhead {
         wanted.min(self.stay).min(most)
     }
 
-    /// The batch that another thread reads, if this one is at its end and `next` is its first leaf.
+    /// The batch that another thread reads, if this one is at its end and `next` is its first leaf;
+    /// `None`: the cursor goes over the end of the node above, and does not know what comes next.
     fn take_coming(&mut self, way: Way, next: Option<PageNo>) -> Option<Arc<AheadBatch>> {
-        let is_due = self.left == 0 && self.way == way;
-        self.coming.take_if(|batch| is_due && batch.pages().first() == next.as_ref())
+        if self.left > 0 || self.way != way {
+            return None;
+        }
+        let batch = self.coming.pop_front()?;
+        if next.is_none_or(|next| batch.pages().first() == Some(&next)) {
+            return Some(batch);
+        }
+        // The cursor is not where they begin.
+        self.coming.clear();
+        None
     }
 
     /// Of a batch of `leaves` so many have come: the others were in memory already.
@@ -198,23 +213,23 @@ impl Cursor {
             Way::Down => self.fences.before,
         };
         let pool = &self.tree.env.pool;
-        // This batch, and the one behind it that another thread reads.
-        let half = pool.ahead_max() / 2;
-        let hands_over = half >= LEAVES_HANDED_OVER;
-        let most = if hands_over { half } else { pool.ahead_max() };
+        let max = pool.ahead_max();
+        // This batch, and those behind it that other threads read.
+        let behind = (max / LEAVES_HANDED_OVER).saturating_sub(1).min(HANDED_OVER_MAX);
+        let most = max / (1 + behind);
         if let Some(batch) = self.ahead.take_coming(way, next) {
             let read = pool.await_ahead(&batch);
             self.ahead.batch = batch.pages().len();
             self.ahead.have_come(read.looked_at, read.arrived as usize);
             // This leaf is one of them, too.
             self.ahead.left = read.looked_at;
-            self.hand_over(way, edge, read.looked_at, most);
+            self.hand_over(way, edge, read.looked_at, most, behind);
         }
-        // Beyond the last child of a node a batch has ended, and there is no telling: what comes
-        // next is in memory or not as what came last.
         let is_absent = match next {
             Some(next) => !self.tree.env.pool.is_resident(next),
-            None => self.ahead.absent > 0,
+            // Beyond the last child of a node there is no telling: what comes next is of the batch,
+            // or in memory or not as what came last.
+            None => self.ahead.left == 0 && self.ahead.absent > 0,
         };
         let leaves = self.ahead.come_to(way, is_absent, most);
         if leaves < 2 {
@@ -224,26 +239,33 @@ impl Cursor {
         if pages.len() < 2 {
             return;
         }
+        self.ahead.coming.clear();
         let read = self.tree.env.pool.read_ahead(&pages);
         self.ahead.have_come(read.looked_at, read.arrived as usize);
-        if hands_over {
-            self.hand_over(way, edge, read.looked_at, most);
-        }
+        self.hand_over(way, edge, read.looked_at, most, behind);
     }
 
-    /// Has another thread read what comes behind the next `leaves`, which are in memory.
-    fn hand_over(&mut self, way: Way, edge: &[u8], leaves: usize, most: usize) {
-        let mut wanted = self.ahead.wanted(most);
-        if let Some(expected) = self.ahead.expected {
-            wanted = wanted.min(expected.saturating_sub(leaves));
-        }
-        if leaves == 0 || wanted < LEAVES_HANDED_OVER {
-            return;
-        }
-        let mut pages = self.next_leaves(way, edge, leaves + wanted);
-        pages.drain(..leaves.min(pages.len()));
-        if pages.len() >= 2 {
-            self.ahead.coming = self.tree.env.pool.hand_over_ahead(pages);
+    /// Has other threads read what comes behind the next `leaves`, which are in memory, and behind
+    /// what they read already: up to `batches` of them.
+    fn hand_over(&mut self, way: Way, edge: &[u8], leaves: usize, most: usize, batches: usize) {
+        let mut passed = leaves;
+        passed += self.ahead.coming.iter().map(|batch| batch.pages().len()).sum::<usize>();
+        while leaves > 0 && self.ahead.coming.len() < batches {
+            let mut wanted = self.ahead.wanted(most);
+            if let Some(expected) = self.ahead.expected {
+                wanted = wanted.min(expected.saturating_sub(passed));
+            }
+            if wanted < LEAVES_HANDED_OVER {
+                return;
+            }
+            let mut pages = self.next_leaves(way, edge, passed + wanted);
+            pages.drain(..passed.min(pages.len()));
+            if pages.len() < 2 {
+                return;
+            }
+            passed += pages.len();
+            let Some(batch) = self.tree.env.pool.hand_over_ahead(pages) else { return };
+            self.ahead.coming.push_back(batch);
         }
     }
 
@@ -259,10 +281,20 @@ struct Expected<'e> {
     to: Option<&'e [u8]>,
 }
 
+impl Expected<'_> {
+    /// Whether rows may be asked for that lie over `edge`.
+    fn reaches_over(&self, way: Way, edge: &[u8]) -> bool {
+        match way {
+            Way::Up => self.to.is_none_or(|to| edge < to),
+            Way::Down => self.from.is_empty() || edge > self.from,
+        }
+    }
+}
+
 impl Tree {
-    /// Up to `most` leaves below one node, in the order in which a cursor comes to them that goes
-    /// over `edge`: those that may have rows that are expected. Whatever they are by the time they
-    /// are read, they were leaves of this tree.
+    /// Up to `most` leaves in the order in which a cursor comes to them that goes over `edge`, of
+    /// the node there and the one behind it: those that may have rows that are expected. Whatever
+    /// they are by the time they are read, they were leaves of this tree.
     fn next_leaves(
         &self,
         way: Way,
@@ -270,63 +302,90 @@ impl Tree {
         most: usize,
         expected: &Expected<'_>,
     ) -> Vec<PageNo> {
+        let mut pages = Vec::with_capacity(most);
+        let mut from = edge.to_vec();
+        for _ in 0..NODES_MAX {
+            let Some(end) = self.leaves_below(way, &from, most, expected, &mut pages) else {
+                break;
+            };
+            match end {
+                // The node's end is an edge as its leaves' are.
+                Some(end) if pages.len() < most && expected.reaches_over(way, &end) => from = end,
+                _ => break,
+            }
+        }
+        pages
+    }
+
+    /// Adds leaves of the node at `edge`, up to `most` in all, and returns where its range ends
+    /// (`None`: at the tree's end). `None`: they cannot be had.
+    fn leaves_below(
+        &self,
+        way: Way,
+        edge: &[u8],
+        most: usize,
+        expected: &Expected<'_>,
+        pages: &mut Vec<PageNo>,
+    ) -> Option<Option<Vec<u8>>> {
         let target = match way {
             Way::Up => DescentTarget::Key(edge),
             Way::Down => DescentTarget::Before(edge),
         };
-        let looked = self.above_leaves(target, |node| {
-            let mut pages = Vec::with_capacity(most);
+        let had = pages.len();
+        let left = most - had;
+        self.above_leaves(target, |node, low, high| {
+            pages.truncate(had);
             let mut bound = Vec::new();
             // A child holds the keys from the one before it, of its parent, up to the one behind.
             match way {
                 Way::Up => {
                     let first = node.child_index(edge);
-                    for index in first..=node.count().min(first + most - 1) {
-                        if index > first
-                            && let Some(to) = expected.to
-                        {
-                            bound.clear();
+                    for index in first..=node.count().min(first + left - 1) {
+                        bound.clear();
+                        if index > first {
                             node.key_into(index - 1, &mut bound);
-                            if *bound >= *to {
+                            if !expected.reaches_over(way, &bound) {
                                 break;
                             }
                         }
                         pages.push(node.child(index));
                     }
+                    high.map(<[u8]>::to_vec)
                 }
                 Way::Down => {
                     let (Ok(first) | Err(first)) = node.search(edge);
-                    for index in (first.saturating_sub(most - 1)..=first).rev() {
-                        if index < first && !expected.from.is_empty() {
-                            bound.clear();
+                    for index in (first.saturating_sub(left - 1)..=first).rev() {
+                        bound.clear();
+                        if index < first {
                             node.key_into(index, &mut bound);
-                            if *bound <= *expected.from {
+                            if !expected.reaches_over(way, &bound) {
                                 break;
                             }
                         }
                         pages.push(node.child(index));
                     }
+                    low.map(<[u8]>::to_vec)
                 }
             }
-            pages
-        });
-        looked.unwrap_or_default()
+        })
     }
 
-    /// What `look` sees in the node above the leaf at `target`. `None`: the root is a leaf, or the
-    /// nodes there are being changed, or cannot be read.
+    /// What `look` sees in the node above the leaf at `target`, whose range it gets. `None`: the
+    /// root is a leaf, or the nodes there are being changed, or cannot be read.
     pub(crate) fn above_leaves<T>(
         &self,
         target: DescentTarget<'_>,
-        look: impl Fn(Node<RawPage>) -> T,
+        mut look: impl FnMut(Node<RawPage>, Option<&[u8]>, Option<&[u8]>) -> T,
     ) -> Option<T> {
         for _ in 0..LOOKS_MAX {
-            let Some(arrived) = self.try_descend(target, 1).ok()? else { continue };
+            let mut range = Fences::default();
+            let arrived = self.try_descend_to(target, 1, &mut range).ok()?;
+            let Some(arrived) = arrived else { continue };
             let node = arrived.node.node();
             if node.level() != 1 {
                 return None;
             }
-            let seen = look(node);
+            let seen = look(node, range.low.as_deref(), range.high.as_deref());
             if arrived.node.still() {
                 return Some(seen);
             }

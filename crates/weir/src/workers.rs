@@ -56,8 +56,9 @@ const ASKED_MICROS: u64 = 1_000_000;
 /// On a full disk it waits so long.
 const SCRUB_FULL_MICROS: u64 = 10_000_000;
 
-/// Threads that read for scans; more scans read for themselves.
-const AHEAD_THREADS_MAX: usize = 4;
+/// Threads that read for scans, however many processors there are: most of the time they wait for
+/// the disk. A scan has up to three at work; more scans read for themselves.
+const AHEAD_THREADS: usize = 4;
 /// They look so often whether they are to end, if they are not woken.
 const AHEAD_LOOK: Duration = Duration::from_millis(50);
 
@@ -135,7 +136,7 @@ impl Workers {
         let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
         let ahead: Loop = ahead_loop;
-        let ahead = std::iter::repeat_n(("weir-ahead", ahead), ahead_threads());
+        let ahead = std::iter::repeat_n(("weir-ahead", ahead), AHEAD_THREADS);
         let all = loops.into_iter().chain(keepers).chain(others).chain(redoers).chain(ahead);
         for (name, run) in all {
             let (site, stop) = (site.clone(), workers.stop.clone());
@@ -159,12 +160,6 @@ impl Workers {
             let _ = thread.join();
         }
     }
-}
-
-/// As many as have processors to themselves when as many scans are at work.
-fn ahead_threads() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / 2).clamp(1, AHEAD_THREADS_MAX)
 }
 
 fn running(stop: &AtomicBool) -> bool {
