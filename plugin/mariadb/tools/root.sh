@@ -3,6 +3,8 @@
 # tested in, without touching what is installed here.
 #   root.sh ROOT RELEASE                 makes it, or completes it: by debootstrap, from this machine's own mirror
 #   root.sh ROOT --in DIRECTORY COMMAND...   runs a command in it as root; DIRECTORY (this tree) is there as it is here
+# WEIR_MARIADB_VERSION=1:11.8.6-0+deb13u1 puts that version in the place of the newest one: a mirror's pool keeps packages that
+# its index does not list any more. No index's signature covers those; that they are whole is the connection's affair.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$1
@@ -37,15 +39,37 @@ fi
 
 release=$2 shared=
 packages=(mariadb-server mariadb-client libmariadbd-dev libmariadb-dev mariadb-test mariadb-backup perl gcc libc6-dev dpkg-dev)
-[ ! -e "$root/.complete" ] || exit 0
+wanted=${WEIR_MARIADB_VERSION:-}
+installed() { dpkg-query --admindir="$root/var/lib/dpkg" -W -f='${Version}' mariadb-server-core 2>/dev/null || true; }
+[ ! -e "$root/.complete" ] || [ -n "$wanted" -a "$wanted" != "$(installed)" ] || exit 0
 . "$here/sources.sh"
 mkdir -p "$root"
 root=$(cd "$root" && pwd)
 log=$root.log
 quiet() { "$@" >"$log" 2>&1 || { tail -n 15 "$log"; exit 1; }; }
+
+# The version that is wanted, of each package of MariaDB's that is installed, from the pool.
+from_pool() {
+	local kept=var/cache/weir-mariadb name architecture
+	say "putting $wanted in the place of $(installed), from the pool"
+	rm -rf "$root/$kept"
+	mkdir -p "$root/$kept"
+	while read -r name architecture; do
+		fetch_from_pool "$mirror" "${name}_${wanted#*:}_$architecture.deb" "$root/$kept" "$log" || {
+			say "the pool does not have $name $wanted"
+			exit 1
+		}
+	done < <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f='${source:Package} ${Package} ${Architecture}\n' | sed -n 's/^mariadb //p')
+	quiet inside env DEBIAN_FRONTEND=noninteractive sh -c "dpkg --install /$kept/*.deb"
+	rm -rf "${root:?}/$kept"
+}
 read -r first < <(apt_sources deb "$release" | grep " $release ") ||
 	{ say "no deb entry of Debian 12's is configured here"; exit 1; }
 mirror=$(sed 's/\[[^]]*\] //' <<<"$first" | awk '{ print $2 }')
+if [ -e "$root/.complete" ]; then
+	from_pool
+	exit 0
+fi
 command -v debootstrap >/dev/null || quiet apt-get -q -y install --no-install-recommends debootstrap
 if [ ! -e "$root/usr/bin/apt-get" ]; then
 	say "making a root of $release (a minute)"
@@ -66,4 +90,5 @@ say "installing its server"
 export DEBIAN_FRONTEND=noninteractive
 quiet inside apt-get -q update
 quiet inside env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${packages[@]}"
+[ -z "$wanted" ] || [ "$wanted" = "$(installed)" ] || from_pool
 touch "$root/.complete"

@@ -66,12 +66,23 @@ no_source() {
 	tail -n 5 "$SOURCE_DIR/setup.log"
 	say "the archive does not have the source of the server, $WANTED."
 	if [ -n "$SERVER_ROOT" ]; then
-		say "Its headers may come from elsewhere (MariaDB's own release of that very version): SOURCES_AT=DIRECTORY with"
+		say "WEIR_MARIADB_VERSION=1:11.8.6-0+deb13u1 takes a version whose packages and source the pools of mirrors keep. Or the"
+		say "headers come from elsewhere (MariaDB's own release of that very version): SOURCES_AT=DIRECTORY with"
 		say "DIRECTORY/mariadb-$upstream/{sql,include,wsrep-lib} in it. What does not fit is refused when it is loaded, by name."
 	else
 		say "WEIR_MARIADB_VERSION=1:10.11.18-0+deb12u1 make plugin replaces the server by one whose source it has."
 	fi
 	exit 1
+}
+
+# The source of a version that the index does not list (any more), as its description in the pool says.
+pool_source() { # release
+	local mirror description=mariadb_${WANTED#*:}.dsc archive
+	mirror=$(apt_sources deb "$1" | grep -m 1 " $1 " | sed 's/\[[^]]*\] //' | awk '{ print $2 }')
+	fetch_from_pool "$mirror" "$description" "$SOURCE_DIR" "$SOURCE_DIR/setup.log" || return
+	archive=$(sed -n '/^Checksums-Sha256/,/^Files/p' "$SOURCE_DIR/$description" | awk '$3 ~ /\.orig\.tar\.[a-z]*$/ { print $1 "  " $3 }')
+	fetch_from_pool "$mirror" "${archive##* }" "$SOURCE_DIR" "$SOURCE_DIR/setup.log" || return
+	(cd "$SOURCE_DIR" && sha256sum --check --quiet - <<<"$archive") >"$SOURCE_DIR/setup.log" 2>&1
 }
 
 # Downloads the archives of the source package.
@@ -82,7 +93,7 @@ fetch_source() {
 		release=$(sed -n 's/^VERSION_CODENAME=//p' "$SERVER_ROOT/etc/os-release")
 		apt_sources deb-src "$release" | sed 's/\[signed-by=[^]]*\] //' >"$SERVER_ROOT/etc/apt/sources.list.d/weir-mariadb-source.list"
 		"$here/root.sh" "$SERVER_ROOT" --in "$SOURCE_DIR" sh -c "apt-get -q update && cd '$SOURCE_DIR' &&
-			apt-get -q source --download-only 'mariadb=$WANTED'" >"$SOURCE_DIR/setup.log" 2>&1
+			apt-get -q source --download-only 'mariadb=$WANTED'" >"$SOURCE_DIR/setup.log" 2>&1 || pool_source "$release"
 		return
 	fi
 	local list=/etc/apt/sources.list.d/weir-mariadb-source.list

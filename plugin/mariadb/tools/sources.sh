@@ -29,3 +29,9 @@ apt_sources() {
 	} | sed "s/ bookworm\([ -]\)/ $release\1/"
 	return 0
 }
+
+# One file of MariaDB's from a mirror's pool, by its name.
+#   fetch_from_pool MIRROR FILE DIRECTORY LOG
+fetch_from_pool() {
+	/usr/lib/apt/apt-helper download-file "$1/pool/main/m/mariadb/${2//+/%2B}" "$3/$2" >"$4" 2>&1
+}
