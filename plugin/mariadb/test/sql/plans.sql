@@ -1,6 +1,4 @@
-# The queries of sysbench and of TPC-C: the optimizer has to choose as it does with InnoDB. All of whose pages are looked at: with twenty
-# its estimates are another number each time (38,648 to 54,482 of 48,000 rows), and so are its plans.
-SET GLOBAL innodb_stats_persistent_sample_pages=1000;
+# The queries of sysbench and of TPC-C: the optimizer has to choose as it does with InnoDB.
 CREATE TABLE sbtest1 (id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)) ENGINE=@ENGINE@;
 INSERT INTO sbtest1(k,c,pad) SELECT (seq*7919)%20000, REPEAT(CHAR(97+seq%26),120), REPEAT('p',60) FROM seq_1_to_20000; CREATE INDEX k_1 ON sbtest1(k); ANALYZE TABLE sbtest1;
 EXPLAIN SELECT c FROM sbtest1 WHERE id=5000;
@@ -57,7 +55,10 @@ EXPLAIN SELECT COUNT(DISTINCT s.s_i_id) FROM order_line ol, stock s WHERE ol.ol_
 EXPLAIN SELECT DISTINCT ol_i_id FROM order_line WHERE ol_w_id=1 AND ol_d_id=3 AND ol_o_id<301 AND ol_o_id>=281;
 EXPLAIN SELECT COUNT(*) FROM stock WHERE s_w_id=1 AND s_i_id=77 AND s_quantity<15;
 EXPLAIN SELECT SUM(o_ol_cnt) FROM orders GROUP BY o_w_id, o_d_id;
+# In 11.8 this stands between two plans, and InnoDB's estimates (38,648 to 54,482 of 48,000 rows) chose by chance.
+SET optimizer_switch='materialization=off';
 EXPLAIN SELECT o_w_id, o_d_id, COUNT(*) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM order_line l WHERE l.ol_w_id=o.o_w_id AND l.ol_d_id=o.o_d_id AND l.ol_o_id=o.o_id) GROUP BY 1,2;
+SET optimizer_switch='materialization=on';
 # Small tables and middle-sized ones, where a page more or less is the whole difference.
 CREATE TABLE asked (nr INT AUTO_INCREMENT PRIMARY KEY, q VARCHAR(200)) ENGINE=@ENGINE@;
 INSERT INTO asked(q) VALUES ('SELECT * FROM @ WHERE id IN (1,3)'), ('SELECT * FROM @ WHERE id<2'), ('SELECT * FROM @ WHERE id BETWEEN 2 AND 4'), ('SELECT * FROM @ WHERE id>=3'), ('SELECT * FROM @ WHERE k=1'), ('SELECT * FROM @ WHERE k<2'), ('SELECT id, k FROM @ WHERE k<2'), ('SELECT * FROM @ WHERE k IN (1,3,5)'), ('SELECT * FROM @ WHERE k=1 AND id>2'), ('SELECT * FROM @ WHERE k=1 OR id=2'), ('SELECT * FROM @ ORDER BY id LIMIT 2'), ('SELECT * FROM @ ORDER BY k LIMIT 2'), ('SELECT k, COUNT(*) FROM @ GROUP BY k'), ('SELECT COUNT(*) FROM @'), ('UPDATE @ SET a=0 WHERE id>2'), ('DELETE FROM @ WHERE k>2'), ('SELECT * FROM @ x JOIN @ y ON x.a=y.id'), ('SELECT * FROM @ x JOIN @ y ON x.a=y.k'), ('SELECT * FROM @ x JOIN @ y ON x.id=y.id WHERE x.k=2'), ('SELECT * FROM @ x WHERE EXISTS (SELECT 1 FROM @ y WHERE y.id=x.k)'), ('SELECT * FROM @ x WHERE k IN (SELECT k FROM @ y WHERE y.a<3)');
@@ -67,4 +68,3 @@ DELIMITER ;
 CALL plans('id INT PRIMARY KEY, k INT, a INT, KEY (k)', 'seq, (seq*7)%#, seq');
 CALL plans('id INT, k INT, a INT, KEY (k)', 'seq, (seq*7)%#, seq');
 CALL plans('id INT PRIMARY KEY, k INT NOT NULL, a INT NOT NULL, c VARCHAR(80) CHARACTER SET latin1, UNIQUE (k), KEY (a,k)', 'seq, seq*3, seq%5, REPEAT(\'c\',40)');
-SET GLOBAL innodb_stats_persistent_sample_pages=DEFAULT;
