@@ -38,6 +38,10 @@ CREATE TABLE v (id INT PRIMARY KEY, a TEXT, FULLTEXT KEY (a)) ENGINE=@ENGINE@ SE
 SELECT COUNT(*) FROM v WHERE MATCH (a) AGAINST ('wren');
 -- More than are kept back at once.
 INSERT INTO t SELECT seq+10000, seq+10000, CONCAT('many ', REPEAT(CONCAT('w', seq, ' '), 3), 'x', seq % 100, 'yy'), CONCAT('column', seq) FROM seq_1_to_30000;
+-- InnoDB does not find all of them while it writes words out (29,369 once, on a busy machine): it is waited for, Weir is not.
+DELIMITER //
+BEGIN NOT ATOMIC DECLARE n INT DEFAULT 0; WHILE n < 300 AND '@ENGINE@' LIKE 'I%' AND (SELECT COUNT(*) FROM t WHERE MATCH (a) AGAINST ('many')) < 30000 DO SET n=n+1; DO SLEEP(0.1); END WHILE; END//
+DELIMITER ;
 SELECT COUNT(*) FROM t WHERE MATCH (a) AGAINST ('many');
 SELECT id FROM t WHERE MATCH (a, b) AGAINST ('+w777 +column777' IN BOOLEAN MODE);
 SELECT COUNT(*) FROM t WHERE MATCH (a) AGAINST ('+x42yy +many' IN BOOLEAN MODE);
