@@ -197,6 +197,12 @@ impl Figure {
     }
 }
 
+/// With the second digit where there is one: 0.95 is not 0.9.
+fn goal_text(goal: f64) -> String {
+    let hundredths = (goal * 100.0).round();
+    if hundredths % 10.0 == 0.0 { format!("{goal:.1}") } else { format!("{goal:.2}") }
+}
+
 /// The ratio, of what (as `of` says), and whether it is what it was to be.
 fn ratio_text(figure: &Figure, rival: &Rival, of: &str) -> String {
     let ratios = match (&rival.ratio, figure.ratio_to(rival)) {
@@ -209,9 +215,9 @@ fn ratio_text(figure: &Figure, rival: &Rival, of: &str) -> String {
     match rival.goal {
         None => text,
         Some(goal) if ratios.iter().all(|&ratio| ratio >= goal) => {
-            format!("{text} (goal {goal:.1})")
+            format!("{text} (goal {})", goal_text(goal))
         }
-        Some(goal) => format!("{text}, **not held** ({goal:.1})"),
+        Some(goal) => format!("{text}, **not held** ({})", goal_text(goal)),
     }
 }
 
@@ -297,10 +303,11 @@ mod tests {
     #[test]
     fn a_table_has_the_columns_that_its_figures_need() {
         let only_ratio = r#"{"workload": "w", "weir": null, "unit": "", "spread": "wide",
-            "rivals": [{"name": "B", "ratio": [0.9, 1.1], "goal": 1.0}]}"#;
+            "rivals": [{"name": "B", "ratio": [0.9, 1.1], "goal": 0.95},
+            {"name": "C", "ratio": 3.5, "goal": 3}]}"#;
         let table = set(true, only_ratio).expect("a set").table();
         assert!(table.contains("| workload | Weir's, of it | spread |\n"), "{table}");
-        assert!(table.contains("| w | 0.90 / 1.10 of B, **not held** (1.0) | wide |"), "{table}");
+        assert!(table.contains("| w | 0.90 / 1.10 of B, **not held** (0.95) / 3.50 of C (goal 3.0) | wide |"), "{table}");
         assert!(table.starts_with("`run --only 'a|b'`; 2026-01-02"), "{table}");
         let rated = r#"{"workload": "w", "weir": [12345, 6.5], "unit": "tps", "spread": "",
             "rivals": [{"name": "B", "value": [1000, 13], "spread": "CV 1"}],

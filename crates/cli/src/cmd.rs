@@ -3,6 +3,7 @@ mod advise;
 mod backup;
 mod backup_out;
 mod backup_scrub;
+mod backup_stream;
 mod bench;
 mod check;
 mod check_through;

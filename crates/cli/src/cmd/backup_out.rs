@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use weir::BackupBase;
 
+use super::backup_stream::Stream;
+
 /// What is written is made durable so often.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the backup goes.
 pub(super) enum Out {
-    Stream(io::Stdout),
+    Stream(Stream),
     File(Part),
 }
 
@@ -34,7 +36,7 @@ impl Out {
     /// A new one.
     pub(super) fn make(to: &Path) -> Result<Out> {
         if to == Path::new("-") {
-            return Ok(Out::Stream(io::stdout()));
+            return Ok(Out::Stream(Stream::stdout().context("writing to standard output")?));
         }
         ensure!(!to.exists(), "{} is there already; it is not overwritten", to.display());
         let part = part_of(to);
