@@ -31,7 +31,7 @@ TYPELIB typelib_of(const char *name, const char **names, uint count)
 TYPELIB durability_typelib= typelib_of("weir_durability", durability_names, array_elements(durability_names) - 1);
 
 const char *store_names[]= {"ANY", "IN_PLACE", "LOG", NullS};
-TYPELIB store_typelib= {array_elements(store_names) - 1, "weir_store", store_names, nullptr};
+TYPELIB store_typelib= typelib_of("weir_store", store_names, array_elements(store_names) - 1);
 ulong store;
 my_bool encrypts;
 uint encryption_key_id, force_recovery;
