@@ -14,7 +14,8 @@ use weir_page::{Node, RawPage};
 use weir_pool::AheadBatch;
 
 use crate::cursor::Cursor;
-use crate::descend::{DescentTarget, Fences};
+use crate::descend::{Arrived, DescentTarget, Fences};
+use crate::error::TreeError;
 use crate::tree::Tree;
 
 /// Leaves of the first batch.
@@ -282,6 +283,14 @@ struct Expected<'e> {
 }
 
 impl Expected<'_> {
+    /// Whether it is known where they end.
+    fn ends(&self, way: Way) -> bool {
+        match way {
+            Way::Up => self.to.is_some(),
+            Way::Down => !self.from.is_empty(),
+        }
+    }
+
     /// Whether rows may be asked for that lie over `edge`.
     fn reaches_over(&self, way: Way, edge: &[u8]) -> bool {
         match way {
@@ -333,7 +342,9 @@ impl Tree {
         };
         let had = pages.len();
         let left = most - had;
-        self.above_leaves(target, |node, low, high| {
+        let mut range = Fences::default();
+        let descend = || self.try_descend_to(target, 1, &mut range);
+        let looked = self.above_leaves(descend, |node| {
             pages.truncate(had);
             let mut bound = Vec::new();
             // A child holds the keys from the one before it, of its parent, up to the one behind.
@@ -341,8 +352,8 @@ impl Tree {
                 Way::Up => {
                     let first = node.child_index(edge);
                     for index in first..=node.count().min(first + left - 1) {
-                        bound.clear();
-                        if index > first {
+                        if index > first && expected.ends(way) {
+                            bound.clear();
                             node.key_into(index - 1, &mut bound);
                             if !expected.reaches_over(way, &bound) {
                                 break;
@@ -350,13 +361,12 @@ impl Tree {
                         }
                         pages.push(node.child(index));
                     }
-                    high.map(<[u8]>::to_vec)
                 }
                 Way::Down => {
                     let (Ok(first) | Err(first)) = node.search(edge);
                     for index in (first.saturating_sub(left - 1)..=first).rev() {
-                        bound.clear();
-                        if index < first {
+                        if index < first && expected.ends(way) {
+                            bound.clear();
                             node.key_into(index, &mut bound);
                             if !expected.reaches_over(way, &bound) {
                                 break;
@@ -364,28 +374,29 @@ impl Tree {
                         }
                         pages.push(node.child(index));
                     }
-                    low.map(<[u8]>::to_vec)
                 }
             }
+        });
+        looked.map(|()| match way {
+            Way::Up => range.high,
+            Way::Down => range.low,
         })
     }
 
-    /// What `look` sees in the node above the leaf at `target`, whose range it gets. `None`: the
-    /// root is a leaf, or the nodes there are being changed, or cannot be read.
-    pub(crate) fn above_leaves<T>(
-        &self,
-        target: DescentTarget<'_>,
-        mut look: impl FnMut(Node<RawPage>, Option<&[u8]>, Option<&[u8]>) -> T,
+    /// What `look` sees in the node above a leaf, to which `descend` walks. `None`: the root is a
+    /// leaf, or the nodes there are being changed, or cannot be read.
+    pub(crate) fn above_leaves<'t, T>(
+        &'t self,
+        mut descend: impl FnMut() -> Result<Option<Arrived<'t>>, TreeError>,
+        mut look: impl FnMut(Node<RawPage>) -> T,
     ) -> Option<T> {
         for _ in 0..LOOKS_MAX {
-            let mut range = Fences::default();
-            let arrived = self.try_descend_to(target, 1, &mut range).ok()?;
-            let Some(arrived) = arrived else { continue };
+            let Some(arrived) = descend().ok()? else { continue };
             let node = arrived.node.node();
             if node.level() != 1 {
                 return None;
             }
-            let seen = look(node, range.low.as_deref(), range.high.as_deref());
+            let seen = look(node);
             if arrived.node.still() {
                 return Some(seen);
             }

@@ -85,6 +85,7 @@ impl Tree {
     /// The leaf that the key belongs to, without a look at it. `None`: the root is a leaf, or nodes
     /// above it are being changed, or cannot be read.
     fn leaf_of(&self, key: &[u8]) -> Option<PageNo> {
-        self.above_leaves(DescentTarget::Key(key), |node, _, _| node.child(node.child_index(key)))
+        let descend = || self.try_descend(DescentTarget::Key(key), 1);
+        self.above_leaves(descend, |node| node.child(node.child_index(key)))
     }
 }
