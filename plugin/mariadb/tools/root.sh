@@ -63,9 +63,8 @@ from_pool() {
 	quiet inside env DEBIAN_FRONTEND=noninteractive sh -c "dpkg --install /$kept/*.deb"
 	rm -rf "${root:?}/$kept"
 }
-read -r first < <(apt_sources deb "$release" | grep " $release ") ||
-	{ say "no deb entry of Debian 12's is configured here"; exit 1; }
-mirror=$(sed 's/\[[^]]*\] //' <<<"$first" | awk '{ print $2 }')
+mirror=$(apt_mirror "$release")
+[ -n "$mirror" ] || { say "no deb entry of Debian 12's is configured here"; exit 1; }
 if [ -e "$root/.complete" ]; then
 	from_pool
 	exit 0

@@ -78,7 +78,7 @@ no_source() {
 # The source of a version that the index does not list (any more), as its description in the pool says.
 pool_source() { # release
 	local mirror description=mariadb_${WANTED#*:}.dsc archive
-	mirror=$(apt_sources deb "$1" | grep -m 1 " $1 " | sed 's/\[[^]]*\] //' | awk '{ print $2 }')
+	mirror=$(apt_mirror "$1")
 	fetch_from_pool "$mirror" "$description" "$SOURCE_DIR" "$SOURCE_DIR/setup.log" || return
 	archive=$(sed -n '/^Checksums-Sha256/,/^Files/p' "$SOURCE_DIR/$description" | awk '$3 ~ /\.orig\.tar\.[a-z]*$/ { print $1 "  " $3 }')
 	fetch_from_pool "$mirror" "${archive##* }" "$SOURCE_DIR" "$SOURCE_DIR/setup.log" || return

@@ -30,6 +30,11 @@ apt_sources() {
 	return 0
 }
 
+# The mirror of a release (its main suite), of those configured here; none: nothing.
+apt_mirror() { # RELEASE
+	apt_sources deb "$1" | grep -m 1 " $1 " | sed 's/\[[^]]*\] //' | awk '{ print $2 }'
+}
+
 # One file of MariaDB's from a mirror's pool, by its name.
 #   fetch_from_pool MIRROR FILE DIRECTORY LOG
 fetch_from_pool() {
