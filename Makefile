@@ -188,11 +188,11 @@ test: tools fmt tidy
 
 lane-engine:
 	@{ failed=; for step in clippy unit loom doc; do \
-		nice -n 10 $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
+		env -u MAKEFLAGS nice -n 10 $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; [ -z "$$failed" ] || { echo "make test: failed:$$failed"; exit 1; }; } 2>&1 | tee target/lane-engine.log
 
 lane-server:
-	@$(MAKE) --no-print-directory test-in-server 2>&1 | tee target/lane-server.log | sed -u 's/^/server: /'
+	@env -u MAKEFLAGS $(MAKE) --no-print-directory test-in-server 2>&1 | tee target/lane-server.log | sed -u 's/^/server: /'
 
 # Where there is no server of that version to be had (another system, no root, no network) it says so and goes on;
 # where there is one, the plugin's tests must pass.

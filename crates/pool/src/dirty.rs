@@ -1,11 +1,12 @@
 //! The dirty list: dirty pages by first-modification LSN. The LSN axis is cut into buckets of equal
 //! width; adding locks one bucket for a push, and the age distribution is the row of their counts.
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
 use weir_base::{Lsn, PageNo};
+
+use crate::dirty_entries::Entries;
 
 /// Dirty pages by first-modification LSN, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ struct Bucket {
     /// The oldest first modification that was added since the bucket was last passed: always the
     /// start of a group, which is where a checkpoint may stand. 0: none.
     oldest: AtomicU64,
-    entries: Mutex<rank::DirtyBucket, VecDeque<(PageNo, Lsn)>>,
+    entries: Mutex<rank::DirtyBucket, Entries>,
     /// How many entries there are, to be looked at without the lock.
     listed: AtomicU32,
 }
@@ -36,7 +37,7 @@ const STALE_SPARE: usize = 64;
 
 impl Bucket {
     /// Notes how many entries there are; their lock is held.
-    fn note_listed(&self, entries: &VecDeque<(PageNo, Lsn)>) {
+    fn note_listed(&self, entries: &Entries) {
         self.listed.store(u32::try_from(entries.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 }
@@ -120,10 +121,7 @@ impl DirtyList {
         if bucket.listed.load(Ordering::Relaxed) as usize > most {
             let mut entries = bucket.entries.lock();
             // Of a newer lap of the ring: not this one's.
-            entries.retain(|&(page, first)| self.number(first) > number || is_dirty(page, first));
-            if entries.capacity() > 2 * entries.len() + STALE_SPARE {
-                entries.shrink_to_fit();
-            }
+            entries.retain(|(page, first)| self.number(first) > number || is_dirty(page, first));
             bucket.note_listed(&entries);
         }
     }
@@ -165,7 +163,6 @@ impl DirtyList {
                 let bucket = self.bucket(number);
                 let mut entries = bucket.entries.lock();
                 entries.clear();
-                entries.shrink_to(STALE_SPARE);
                 bucket.note_listed(&entries);
                 bucket.oldest.store(0, Ordering::SeqCst);
             }
@@ -226,7 +223,7 @@ impl DirtyList {
                         taken.push((page, first));
                     }
                 }
-                entries.extend(left);
+                left.into_iter().for_each(|entry| entries.push_back(entry));
                 bucket.note_listed(&entries);
             }
             number += 1;

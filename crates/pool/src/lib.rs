@@ -8,6 +8,7 @@ mod ahead_thread;
 mod backoff;
 mod damages;
 mod dirty;
+mod dirty_entries;
 mod era;
 mod error;
 mod evict;
