@@ -96,7 +96,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_queue_as_any_other_of_no_more_blocks_than_it_needs(steps in prop::collection::vec(step(), 1..40)) {
+        fn a_queue_as_any_other_of_no_more_blocks_than_it_needs(
+            steps in prop::collection::vec(step(), 1..40),
+        ) {
             let (mut entries, mut model, mut next) = (Entries::default(), VecDeque::new(), 0);
             for step in steps {
                 match step {
