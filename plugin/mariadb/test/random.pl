@@ -115,7 +115,7 @@ sub create {
     push @parts, 'KEY kv (v)' if $virtual && maybe(0.6);
     my $n = 0;
     for (1 .. int rand 4) {
-        my @in = some(3, grep { $_->{type} ne 'POINT' } @columns);
+        my @in = some(3, grep { $_->{type} ne 'POINT' } @columns) or last;
         push @parts, one('KEY', 'KEY', 'UNIQUE KEY') . ' k' . ++$n . ' (' . join(',', map { key_column($_) } @in) . ')';
     }
     for my $c (@columns) {
@@ -148,6 +148,7 @@ sub searchable { grep { $_->{searched} && !($open && $_->{type} ne 'POINT') } @c
 
 sub some {
     my ($max, @from) = @_;
+    return unless @from;
     my @mixed = sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @from;
     return map { $_->[1] } @mixed[0 .. (($max < @mixed ? int rand $max : int rand @mixed))];
 }
