@@ -186,13 +186,17 @@ test: tools fmt tidy
 		echo "What the server's lane said last (target/lane-server.log):"; tail -n 60 target/lane-server.log; exit 1; }
 	@echo "make test: all passed"
 
+# A make of its own: what it runs would look in vain for the job server of this one.
+LANE_MAKE = env MAKEFLAGS="$(filter-out -j% --jobserver%,$(MAKEFLAGS))" $(MAKE) --no-print-directory
+
 lane-engine:
-	@{ failed=; for step in clippy unit loom doc; do \
-		env -u MAKEFLAGS nice -n 10 $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
+	@{ failed=; for step in clippy unit loom doc; do begun=$$SECONDS; \
+		nice -n 10 $(LANE_MAKE) $$step || failed="$$failed $$step"; \
+		echo "make test: $$step took $$((SECONDS - begun)) s"; \
 	done; [ -z "$$failed" ] || { echo "make test: failed:$$failed"; exit 1; }; } 2>&1 | tee target/lane-engine.log
 
 lane-server:
-	@env -u MAKEFLAGS $(MAKE) --no-print-directory test-in-server 2>&1 | tee target/lane-server.log | sed -u 's/^/server: /'
+	@$(LANE_MAKE) test-in-server 2>&1 | tee target/lane-server.log | sed -u 's/^/server: /'
 
 # Where there is no server of that version to be had (another system, no root, no network) it says so and goes on;
 # where there is one, the plugin's tests must pass.
