@@ -69,6 +69,8 @@ fn new_tree(cx: &Context, own: TxnId, id: TreeId) -> Result<Tree, TxnError> {
     let root = claimed[0];
     let mut group = Group::begin(Header { txn: Some(own), undo: true, ..Header::default() });
     if let Err(e) = Tree::create(env, &mut group, id, root) {
+        // The root's latch goes first: a thread that makes a map waits for one with the bits held.
+        drop(group);
         env.space.unclaim(&claimed);
         return Err(e.into());
     }

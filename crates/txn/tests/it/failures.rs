@@ -1,5 +1,5 @@
 //! Batches that fail in the middle leave every row as it was and every page free that they took.
-use weir_base::PageNo;
+use weir_base::{PageNo, TreeId};
 use weir_btree::Tree;
 use weir_device::{Fault, OpKind};
 use weir_txn::{Batch, BatchOp, Intent, Isolation, Kind, Txn, TxnError, Wait};
@@ -158,6 +158,32 @@ fn a_rollback_without_room_is_completed_later() {
     for key in [b"a", b"k", b"z"] {
         put_by_other(&site, &tree, key, &[4; 10]).expect("not locked");
     }
+}
+
+/// A tree whose root cannot be noted down as in use is not made, and its page is free again. (It
+/// was given back while its latch was held, which a thread that makes a map may wait for.)
+#[test]
+fn a_tree_whose_map_cannot_be_read_is_not_made() {
+    let site = site(16, 4 << 20);
+    let tree = site.tree(10);
+    let mut model = filled(&site, &tree, true);
+    // So much is changed in place that the map's page is not in memory any more.
+    for n in (0..20).flat_map(|_| (0u32..200).filter(|n| n % 20 != 0)) {
+        site.auto.put(&tree, &n.to_be_bytes(), &[3; 60]).expect("put");
+        model.insert(n.to_be_bytes().to_vec(), vec![3; 60]);
+    }
+    (0..3).for_each(|_| assert_eq!(rows(&tree), model));
+    let fault = site.faulty.fail_all("pages", OpKind::Read, Fault::Broken);
+    let mut maker = txn();
+    let failed = maker.make_tree(&site.context, TreeId(11)).err().expect("it cannot be read");
+    assert!(failed.to_string().contains("reading page"), "{failed}");
+    site.faulty.remove_rule(fault);
+    maker.rollback(&site.context).expect("nothing was made");
+    site.check(&[(&tree, &model)]);
+    let mut maker = txn();
+    let made = maker.make_tree(&site.context, TreeId(11)).expect("made");
+    site.commit(&mut maker).expect("committed");
+    site.check(&[(&tree, &model), (&made, &Rows::new())]);
 }
 
 /// What a commit left to do, and cannot be done now, keeps its place and is done later.
