@@ -43,8 +43,10 @@ start() { # name options...
 	fi
 	read -ra variables <<<"${WEIR_SERVER_ENV:-}"
 	rm -f "$sockets/$name"
+	# Of its own: a server that starts removes the temporary files of others.
+	mkdir -p "$sockets/$name.tmp"
 	env "${variables[@]}" mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
-		--bind-address=127.0.0.1 --plugin-dir="$plugins" --plugin-maturity=experimental "${loaded[@]}" \
+		--tmpdir="$sockets/$name.tmp" --bind-address=127.0.0.1 --plugin-dir="$plugins" --plugin-maturity=experimental "${loaded[@]}" \
 		--innodb-buffer-pool-size=32M "$@" \
 		>>"$data/server.log" 2>&1 &
 	server=$!
