@@ -14,6 +14,8 @@ work() { # worker round
 	local n base=$(($2 * 1000000)) from to
 	for ((n = base + 1; n <= base + 100000; n++)); do
 		from=$((RANDOM % 50)) to=$((50 + RANDOM % 50))
+		# A client that goes on after errors goes on without a server, too, and finds the next one.
+		kill -0 "$server" 2>/dev/null || break
 		echo "BEGIN; INSERT INTO t(w,n,s,b) VALUES ($1,$n,'s$((n % 97))',REPEAT('b',$((RANDOM % 20000))));"
 		echo "INSERT INTO d(w,n,words,g) VALUES ($1,$n,'common worker$1 number$n rest$((n % 97))',POINT($((n % 1000)),$1)),($1,0,'common also$n',POINT($((n % 1000)),$1));"
 		echo "INSERT INTO p VALUES ($1,$n); INSERT INTO c VALUES ($1,$n,1),($1,$n,2);"
@@ -27,7 +29,7 @@ work() { # worker round
 
 # Says each number of a sequence that it gets.
 number() { # client
-	yes 'SELECT NEXT VALUE FOR few;' | head -n 100000 | sql main work --unbuffered --force >"$directory/numbers.$1" 2>/dev/null || true
+	while kill -0 "$server" 2>/dev/null; do echo 'SELECT NEXT VALUE FOR few;'; done | head -n 100000 | sql main work --unbuffered --force >"$directory/numbers.$1" 2>/dev/null || true
 }
 
 # All places between two x.
