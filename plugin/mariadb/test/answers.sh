@@ -96,7 +96,7 @@ kill -0 $server 2>/dev/null && die "the server goes on, with a binary log, behin
 unset "servers[$server]"
 rm "$sync.fail"
 start main "${logging[@]}"
-said=$(for file in "$directory"/main/binlog.0*; do mariadb-binlog --no-defaults --base64-output=decode-rows -v "$file"; done | grep -c '^### INSERT INTO') || true
+said=$(for file in "$directory"/main/binlog.*[0-9]; do mariadb-binlog --no-defaults --base64-output=decode-rows -v "$file"; done | grep -c '^### INSERT INTO') || true
 [ "$(rows 1000 1030)" = 11 ] && [ "$said" = 11 ] || die "$(rows 1000 1030) rows, $said in the binary log, of 11 acknowledged"
 [ -z "$(sql main -e "XA RECOVER")" ] || die "something is prepared still"
 echo "answers: none before its sync, none behind a failed one; the binary log says nothing before the engine knows it"

@@ -81,7 +81,7 @@ grep -q "other.weirbackup" "$directory/other.log" || die "not in words: $(cat "$
 sleep 0.5
 slay $(cat "$directory/main/my.pid")
 
-mapfile -t logs < <(cd "$directory/main" && ls binlog.0* | sort)
+mapfile -t logs < <(cd "$directory/main" && ls binlog.*[0-9] | sort)
 for name in once pages behind; do
 	start $name --skip-networking --log-bin=binlog --server-id=2
 	is "$(sql $name -e "CHECK TABLE work.t, work.i, work.lt, work.li" | grep -v OK || true)" "" "CHECK TABLE in $name"
