@@ -143,13 +143,13 @@ sub found {
     return "MATCH ($c->{name}) AGAINST ('$query'" . one('', ' IN BOOLEAN MODE') . ')';
 }
 
-# What can be searched by a key now.
 # InnoDB (10.11.18) forgets the words of a row that a transaction has changed before it changes the row's primary key.
 sub may_change {
     my ($c) = @_;
     return !($open && $c->{primary} && grep { $_->{searched} && $_->{type} ne 'POINT' } @columns);
 }
 
+# What can be searched by a key now.
 sub searchable { grep { $_->{searched} && !($open && $_->{type} ne 'POINT') } @columns }
 
 sub some {
