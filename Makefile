@@ -182,8 +182,10 @@ test: tools fmt tidy
 	@mkdir -p target; rm -f target/lane-*.log
 	@$(MAKE) --no-print-directory -j2 lane-engine lane-server || { \
 		echo; echo "make test: FAILED. What the engine's lane said of it (target/lane-engine.log):"; \
-		grep -E '^test .*FAILED|^error|panicked at|DIFFERENT|make test: failed' target/lane-engine.log | tail -n 40; \
-		echo "What the server's lane said last (target/lane-server.log):"; tail -n 60 target/lane-server.log; exit 1; }
+		grep -E '^test .*FAILED|^error|panicked at|make test: failed' target/lane-engine.log | tail -n 40 || echo "(no failure)"; \
+		echo "What differed in the server's lane (target/lane-server.log):"; \
+		grep -A40 DIFFERENT target/lane-server.log | grep -v ': same as' | tail -n 80 || echo "(nothing)"; \
+		echo "What the server's lane said last:"; tail -n 40 target/lane-server.log; exit 1; }
 	@echo "make test: all passed"
 
 # A make of its own: what it runs would look in vain for the job server of this one.
