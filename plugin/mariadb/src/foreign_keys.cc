@@ -470,6 +470,13 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
   {
     if (one->type != Key::FOREIGN_KEY || one->old)
       continue;
+    // Before it is given a name: that of a temporary table is a path, which may be too long for one.
+    if (is_temporary_name(table))
+    {
+      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_CANNOT_ADD_FOREIGN,
+                   "Weir: a temporary table cannot have foreign keys: leave them out, or create a table that stays");
+      return HA_ERR_CANNOT_ADD_FOREIGN;
+    }
     Foreign_key_definition key= read_foreign_key(static_cast<Foreign_key *>(one), form);
     if (key.name.empty())
       key.name= shown_table(table) + "_ibfk_" + std::to_string(++number);

@@ -254,8 +254,6 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     defined.replaces= known_as;
   if (int error= collect_foreign_keys(thd, info->alter_info, form, known_as, before.get(), &defined))
     return error;
-  if (is_temporary_name(table) && !defined.foreign_keys.empty())
-    return HA_ERR_CANNOT_ADD_FOREIGN;
   if (!is_temporary_name(table) && checks_foreign_keys(thd))
     if (int error= check_referrers(thd, known_as, defined))
       return error;
