@@ -46,6 +46,8 @@ for my $n (1 .. $queries) {
     # Behind a phrase InnoDB looks for what begins so on disk alone, not among the words that it has in memory.
     $query =~ s/\*//g if $query =~ /"/;
     my $mode = $kind < 0.85 ? ' IN BOOLEAN MODE' : $kind < 0.95 ? '' : ' WITH QUERY EXPANSION';
+    # And a phrase with a + behind a list with two of them is looked for only in what that list left, whatever else has it.
+    $query =~ s/\+"/"/g if $query =~ /\(.*\+.*\+/s;
     my $match = "MATCH ($columns) AGAINST ('$query'$mode)";
     # Behind a + of the same list InnoDB passes over a word that no document has between the first and the last found so far, and
     # does not count it: how much the word says then depends on the order in which the documents came. It shows in lists in lists.
