@@ -32,6 +32,9 @@ struct Bucket {
     listed: AtomicU32,
 }
 
+/// The fewest and the most buckets for the usual length of the log.
+const BUCKETS: (u64, u64) = (256, 2048);
+
 /// So many entries more than twice the live ones, and those that are not live are thrown away.
 const STALE_SPARE: usize = 64;
 
@@ -55,9 +58,12 @@ pub(crate) struct DirtyList {
 }
 
 impl DirtyList {
-    /// A list that can span `span_bytes` of log, in about `resolution` buckets for `usual_bytes`.
-    pub(crate) fn new(usual_bytes: u64, span_bytes: u64) -> Self {
-        let shift = (usual_bytes / 2048).max(512).ilog2();
+    /// A list that can span `span_bytes` of log, for a pool of `frames`: in 2,048 buckets or more
+    /// for `usual_bytes`, fewer where that would be less than eight dirty pages for each (a ring of
+    /// 9 MiB beside a pool of 72).
+    pub(crate) fn new(usual_bytes: u64, span_bytes: u64, frames: u32) -> Self {
+        let buckets = u64::from(frames / 8).clamp(BUCKETS.0, BUCKETS.1);
+        let shift = (usual_bytes / buckets).max(512).ilog2();
         let count = ((span_bytes >> shift) + 2).next_power_of_two() as usize;
         DirtyList {
             shift,
@@ -245,7 +251,7 @@ mod tests {
     use super::*;
 
     fn list() -> DirtyList {
-        DirtyList::new(1 << 20, 4 << 20)
+        DirtyList::new(1 << 20, 4 << 20, 1 << 16)
     }
 
     #[test]

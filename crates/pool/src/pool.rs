@@ -137,7 +137,7 @@ impl Pool {
             page_size,
             frames,
             table,
-            dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
+            dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes, count),
             pending: PendingRedo::default(),
             evictor: Mutex::new(Evictor::new(count)),
             free: FreeFrames::new(count, config.manual),

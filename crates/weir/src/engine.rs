@@ -70,6 +70,24 @@ pub(crate) struct Engine {
     pub(crate) closed: AtomicBool,
     /// Closing has ended, when it is not locked.
     pub(crate) is_settled: Mutex<rank::Settled, bool>,
+    /// The last field: it is dropped when the others are.
+    pub(crate) freed: Freed,
+}
+
+/// A pool from this size on is worth it: a small one's databases may be opened and closed often.
+const TRIM_POOL_BYTES: u64 = 16 << 20;
+
+/// Gives the memory that a large database had back to the system when it is dropped.
+pub(crate) struct Freed {
+    pub(crate) pool_bytes: u64,
+}
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        if self.pool_bytes >= TRIM_POOL_BYTES {
+            weir_base::trim_heap();
+        }
+    }
 }
 
 impl Engine {

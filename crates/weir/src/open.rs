@@ -24,7 +24,9 @@ use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::details::{DamagedPlace, Details};
 use crate::encryption;
-use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit, wait_for_pages};
+use crate::engine::{
+    Engine, Freed, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit, wait_for_pages,
+};
 use crate::error::Error;
 use crate::force::Force;
 use crate::forced::{Remarks, read_damaged_log};
@@ -292,6 +294,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let unused = Unused::new(pool.clone(), space.clone(), config.planted, grace);
     let pages = (pool.clone(), space.clone());
     let openings = control.get().openings;
+    let freed = Freed { pool_bytes: config.pool_bytes };
     let scrub = Scrub::new(pages, checkpointer.clone(), clock.clone(), openings, config.planted);
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
@@ -325,6 +328,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         home: Home::here(),
         closed: AtomicBool::new(false),
         is_settled: Mutex::new(false),
+        freed,
     })
 }
 

@@ -9,6 +9,7 @@ use crate::tree::Tree;
 pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/base/src/aligned.rs",
     "crates/base/src/fork.rs",
+    "crates/base/src/heap.rs",
     "crates/base/src/mapping.rs",
     "crates/capi/src/backup.rs",
     "crates/capi/src/batch.rs",

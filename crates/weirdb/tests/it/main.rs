@@ -4,6 +4,7 @@ mod errors;
 mod hostile;
 mod keys;
 mod media;
+mod memory;
 mod misuse;
 mod model;
 mod page_backup;
