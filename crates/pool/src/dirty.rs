@@ -59,10 +59,10 @@ pub(crate) struct DirtyList {
 
 impl DirtyList {
     /// A list that can span `span_bytes` of log, for a pool of `frames`: in 2,048 buckets or more
-    /// for `usual_bytes`, fewer where that would be less than eight dirty pages for each (a ring of
-    /// 9 MiB beside a pool of 72).
+    /// for `usual_bytes`, fewer where the pool has less than 16 pages for each: a ring of 1 MiB
+    /// beside a pool of 64, not of 9.
     pub(crate) fn new(usual_bytes: u64, span_bytes: u64, frames: u32) -> Self {
-        let buckets = u64::from(frames / 8).clamp(BUCKETS.0, BUCKETS.1);
+        let buckets = u64::from(frames / 16).clamp(BUCKETS.0, BUCKETS.1);
         let shift = (usual_bytes / buckets).max(512).ilog2();
         let count = ((span_bytes >> shift) + 2).next_power_of_two() as usize;
         DirtyList {

@@ -9,9 +9,9 @@ use crate::force::Force;
 /// Of a log of so many bytes, beside a pool of so many.
 pub(crate) fn log_config(db: DbId, capacity_bytes: u64, pool_bytes: u64) -> LogConfig {
     // A buffer beyond a quarter of the log would only use it up, and memory beside the pool is to
-    // be little beside it.
-    let buffer_bytes = (capacity_bytes / 8).min(beside_pool(pool_bytes)).clamp(64 << 10, 8 << 20);
-    LogConfig { db, capacity_bytes, buffer_bytes }
+    // be little beside it: the links of the claims take as much again, and the log would round up.
+    let most = (capacity_bytes / 8).min(beside_pool(pool_bytes) / 2).clamp(64 << 10, 8 << 20);
+    LogConfig { db, capacity_bytes, buffer_bytes: 1 << most.ilog2() }
 }
 
 /// What one kind of memory beside a pool of so many bytes may take, in bytes: an eighth as much,
@@ -43,8 +43,9 @@ pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> Po
         bytes: config.pool_bytes,
         pages_max: config.pages_max,
         log_usual_bytes: log_bytes,
-        // Room for the log to grow sixteenfold while the database is open.
-        log_span_bytes: log_bytes.saturating_mul(32),
+        // Room for the log to grow sixteenfold while the database is open, and a little less than a
+        // power of two: that is what it is rounded up to.
+        log_span_bytes: log_bytes.saturating_mul(30),
         // Until the threads run, a thread that needs a frame frees one.
         manual: true,
         skip_log_gate: config.skip_log_gate,
