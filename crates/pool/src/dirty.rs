@@ -58,13 +58,13 @@ pub(crate) struct DirtyList {
 }
 
 impl DirtyList {
-    /// A list that can span `span_bytes` of log, for a pool of `frames`: in 2,048 buckets or more
-    /// for `usual_bytes`, fewer where the pool has less than 16 pages for each: a ring of 1 MiB
-    /// beside a pool of 64, not of 9.
+    /// A list whose ring spans `span_bytes` of log or more, for a pool of `frames`: in 2,048 buckets
+    /// or more for `usual_bytes`, fewer where the pool has less than 16 pages for each: a ring of
+    /// 1 MiB beside a pool of 64, not of 9.
     pub(crate) fn new(usual_bytes: u64, span_bytes: u64, frames: u32) -> Self {
         let buckets = u64::from(frames / 16).clamp(BUCKETS.0, BUCKETS.1);
         let shift = (usual_bytes / buckets).max(512).ilog2();
-        let count = ((span_bytes >> shift) + 2).next_power_of_two() as usize;
+        let count = span_bytes.div_ceil(1 << shift).max(4).next_power_of_two() as usize;
         DirtyList {
             shift,
             buckets: (0..count).map(|_| Bucket::default()).collect(),
@@ -85,9 +85,10 @@ impl DirtyList {
         Lsn(number << self.shift)
     }
 
-    /// The most bytes of log that may lie between the oldest dirty page and the end.
-    pub(crate) fn span_bytes(&self) -> u64 {
-        (self.buckets.len() as u64 - 1) << self.shift
+    /// The ring's length in bytes of log. Less than that, by a bucket, may lie between the oldest
+    /// dirty page and the end.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        (self.buckets.len() as u64) << self.shift
     }
 
     /// Says that nothing older than `lsn` can be dirty: where recovery or creation begins.
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn the_ring_is_used_again() {
         let list = list();
-        let span = list.span_bytes();
+        let span = list.ring_bytes() - 512;
         for lap in 0..5u64 {
             let lsn = Lsn(lap * span + 4_000);
             list.add(PageNo(9), lsn);

@@ -298,10 +298,11 @@ impl Pool {
         self.oldest_kept.store(lsn.0, Ordering::Relaxed);
     }
 
-    /// The most bytes of log between the oldest dirty page and the end that the list can hold.
+    /// The most bytes of log between the oldest dirty page and the end that the list is for: half
+    /// of what it can hold.
     #[must_use]
     pub fn age_span_bytes(&self) -> u64 {
-        self.dirty.span_bytes() / 2
+        self.dirty.ring_bytes() / 2
     }
 
     // ---- damage ----

@@ -43,9 +43,8 @@ pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> Po
         bytes: config.pool_bytes,
         pages_max: config.pages_max,
         log_usual_bytes: log_bytes,
-        // Room for the log to grow sixteenfold while the database is open, and a little less than a
-        // power of two: that is what it is rounded up to.
-        log_span_bytes: log_bytes.saturating_mul(30),
+        // Half of it is room for the log to grow sixteenfold while the database is open.
+        log_span_bytes: log_bytes.saturating_mul(32),
         // Until the threads run, a thread that needs a frame frees one.
         manual: true,
         skip_log_gate: config.skip_log_gate,
