@@ -58,9 +58,9 @@ pub(crate) struct DirtyList {
 }
 
 impl DirtyList {
-    /// A list whose ring spans `span_bytes` of log or more, for a pool of `frames`: in 2,048 or more
-    /// buckets for `usual_bytes`, fewer where the pool has less than 16 pages for each: a ring of
-    /// 1 MiB beside a pool of 64, not of 9.
+    /// A list whose ring spans `span_bytes` of log or more, for a pool of `frames`: in 2,048 or
+    /// more buckets for `usual_bytes`, fewer where the pool has less than 16 pages for each: a
+    /// ring of 1 MiB beside a pool of 64, not of 9.
     pub(crate) fn new(usual_bytes: u64, span_bytes: u64, frames: u32) -> Self {
         let buckets = u64::from(frames / 16).clamp(BUCKETS.0, BUCKETS.1);
         let shift = (usual_bytes / buckets).max(512).ilog2();
