@@ -23,7 +23,7 @@ pub use checksum::{checksum, checksum_more};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use fork::Home;
 pub use health::{Health, Listener, Notice};
-pub use heap::trim_heap;
+pub use heap::{spare_address_space, trim_heap};
 pub use ids::{DbId, Era, Lsn, PageNo, TreeId, TxnId};
 pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};
 pub use size::{SizeError, format_size, parse_size};

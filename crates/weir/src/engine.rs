@@ -71,6 +71,7 @@ pub(crate) struct Engine {
     /// Closing has ended, when it is not locked.
     pub(crate) is_settled: Mutex<rank::Settled, bool>,
     /// The last field: it is dropped when the others are.
+    #[expect(dead_code, reason = "only dropped")]
     pub(crate) freed: Freed,
 }
 

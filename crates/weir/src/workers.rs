@@ -64,6 +64,9 @@ const AHEAD_LOOK: Duration = Duration::from_millis(50);
 
 /// The thread that acknowledges commits.
 const ACKS: &str = "weir-acks";
+/// A background thread's stack where the address space is limited; elsewhere it is the system's
+/// usual one, of which nothing is taken before it is used.
+const STACK_BYTES_SPARED: usize = 512 << 10;
 
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
@@ -138,10 +141,15 @@ impl Workers {
         let ahead: Loop = ahead_loop;
         let ahead = std::iter::repeat_n(("weir-ahead", ahead), AHEAD_THREADS);
         let all = loops.into_iter().chain(keepers).chain(others).chain(redoers).chain(ahead);
+        let is_spared = weir_base::spare_address_space();
         for (name, run) in all {
             let (site, stop) = (site.clone(), workers.stop.clone());
-            let thread = std::thread::Builder::new()
-                .name(name.into())
+            let mut thread = std::thread::Builder::new().name(name.into());
+            // The embedder's callbacks run on one of them: it has as much as any thread.
+            if is_spared && name != ACKS {
+                thread = thread.stack_size(STACK_BYTES_SPARED);
+            }
+            let thread = thread
                 .spawn(move || site.guard(name, || run(&site, &stop)))
                 .map_err(|e| Error::io("starting a background thread", e))?;
             workers.threads.push(thread);

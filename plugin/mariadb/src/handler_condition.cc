@@ -7,9 +7,6 @@ Item *ha_weir::idx_cond_push(uint index, Item *condition)
   const Weir_index &by= m_indexes[index];
   if (by.place == WEIR_ROWS)
     return condition;
-  for (const Key_part_codec &part : by.key.parts())
-    if (part.field()->vcol_info)
-      return condition;
   // Where the key has the beginning of a column: by those that it gives back, and the primary key's.
   List<Item_field> items;
   if (!by.covers && condition->walk(&Item::collect_item_field_processor, false, &items))

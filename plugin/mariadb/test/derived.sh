@@ -7,7 +7,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 vardir=$2
 shift 2
+# Of 10.11, and of 11.8.
 suites=/usr/share/mysql/mysql-test
+[ -d "$suites" ] || suites=/usr/share/mariadb/mariadb-test
 list=$here/../mysql-test/derived
 [ -w "$suites/plugin" ] && [ -w /usr/lib/mysql/plugin ] || { echo "derived: needs to write in $suites"; exit 1; }
 all=("$@")
@@ -27,7 +29,7 @@ cp "$plugin" /usr/lib/mysql/plugin/ha_weirderived.so
 derive() { # from to
 	[ ! -e "$1" ] || sed -E "s/(engine(_[a-z]+)? *=? *'?\"?)innodb\b/\1Weir/Ig; s/(ENGINE *\|? *)InnoDB\b/\1Weir/g; s#\.\./\.\./innodb/#suite/innodb/#
 		s/ *\bSTATS_(PERSISTENT|AUTO_RECALC|SAMPLE_PAGES) *= *[0-9]+//Ig
-		s/innodb([-_])lock[-_]wait[-_]timeout/weir\1lock\1wait\1timeout/g" "$1" >"$2"
+		s/innodb([-_])lock[-_]wait[-_]timeout/weir\1lock\1wait\1timeout/g; s/innodb([-_])snapshot[-_]isolation/weir\1snapshot\1isolation/g" "$1" >"$2"
 }
 names=()
 for test in "${all[@]}"; do

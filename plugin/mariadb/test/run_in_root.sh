@@ -1,6 +1,6 @@
 #!/bin/bash
 # The plugin's tests with the server of another Debian release, in that release's root (tools/root.sh): SQL and sessions
-# beside InnoDB, kill -9, plugins that do not fit. `make plugin-test SERVER=11.8` calls it with the plugin built.
+# beside InnoDB, the server's own suite, kill -9, plugins that do not fit. `make plugin-test SERVER=11.8` calls it with the plugin built.
 #   run_in_root.sh BUILD ROOT ROUNDS
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,5 +24,7 @@ in_root "$here/../tools/server.sh" "$build/ha_weir.so" /dev/shm/sql --run \
 in_root "$here/../tools/server.sh" "$build/ha_weir.so" /dev/shm/random --run \
 	"$here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/many_locks.sh" \
 	$memory $waits $options
+# Beside what is at work on this system, which goes by the same numbers of ports.
+in_root env MTR_BUILD_THREAD=500 "$here/suite.sh" "$build/ha_weir.so" "$work/suite"
 in_root "$here/kill.sh" "$build/ha_weir.so" "$work/kill" "$rounds"
 echo "plugin-test: all passed in $(($(date +%s) - begun)) s with the server in $root"

@@ -7,7 +7,9 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 vardir=$2 only=${3:-}
+# Of 10.11, and of 11.8.
 suites=/usr/share/mysql/mysql-test
+[ -d "$suites" ] || suites=/usr/share/mariadb/mariadb-test
 overlay=$here/../mysql-test
 list=$overlay/storage_engine/differences.txt
 [ -w "$suites/plugin" ] && [ -w /usr/lib/mysql/plugin ] || { echo "suite: needs to write in $suites"; exit 1; }
