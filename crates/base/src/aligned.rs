@@ -66,6 +66,12 @@ impl Memory {
         Memory { start: start.unwrap_or_else(|| handle_alloc_error(layout)), layout }
     }
 
+    /// Frees those that are at rest.
+    fn free_spare() {
+        let spare = std::mem::take(&mut *SPARE.lock());
+        spare.into_iter().for_each(Memory::free);
+    }
+
     /// The smallest that has `len` bytes, and not more than twice as many.
     fn take(len: usize) -> Option<Memory> {
         let mut spare = SPARE.lock();
@@ -128,6 +134,11 @@ impl AlignedBuf {
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
         AlignedBuf { memory: Memory::zeroed(len), len }
+    }
+
+    /// Gives what dropped buffers have left for others back to the system.
+    pub(crate) fn free_spare() {
+        Memory::free_spare();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time,
 //! counters, the engine's health, locks and their one order. Knows nothing of what stands above it.
 mod aligned;
+mod array;
 mod checksum;
 mod clock;
 mod fork;
@@ -19,6 +20,7 @@ mod unique;
 pub mod varint;
 
 pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
+pub use array::LargeArray;
 pub use checksum::{checksum, checksum_more};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use fork::Home;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{Lsn, PageNo};
+use weir_base::{LargeArray, Lsn, PageNo};
 
 use crate::dirty_entries::Entries;
 
@@ -47,7 +47,7 @@ impl Bucket {
 
 pub(crate) struct DirtyList {
     shift: u32,
-    buckets: Box<[Bucket]>,
+    buckets: LargeArray<Bucket>,
     /// No bucket below this number holds a live page.
     low: AtomicU64,
     /// How far buckets have been passed and cleared.
@@ -67,7 +67,7 @@ impl DirtyList {
         let count = span_bytes.div_ceil(1 << shift).max(4).next_power_of_two() as usize;
         DirtyList {
             shift,
-            buckets: (0..count).map(|_| Bucket::default()).collect(),
+            buckets: LargeArray::new(count, |_| Bucket::default()),
             low: AtomicU64::new(0),
             passing: Mutex::new(0),
             pages: AtomicU64::new(0),

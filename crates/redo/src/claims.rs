@@ -1,7 +1,7 @@
 //! Which thread writes where in the log, without a lock: claiming is one `fetch_add`, and
 //! publishing one store into a ring of links that the writer follows to the contiguous published
 //! point. The link ring is MySQL 8's idea (`Link_buf`, WL#10310).
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Words, words};
 
 /// No claim is smaller, so that the starts of two claims never share a link.
 pub(crate) const CLAIM_MIN: u64 = 8;
@@ -18,7 +18,7 @@ pub(crate) struct Claims {
     /// 1 while a thread follows the links.
     following: AtomicU32,
     /// `links[start / 8 % n]` holds the end of the published claim that begins at `start`.
-    links: Box<[AtomicU64]>,
+    links: Words,
 }
 
 impl Claims {
@@ -30,7 +30,7 @@ impl Claims {
             next: Apart(AtomicU64::new(start)),
             published: Apart(AtomicU64::new(start)),
             following: AtomicU32::new(0),
-            links: (0..open_bytes / CLAIM_MIN).map(|_| AtomicU64::new(0)).collect(),
+            links: words(open_bytes / CLAIM_MIN),
         }
     }
 

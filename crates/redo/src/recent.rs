@@ -3,9 +3,8 @@
 //! a quarter of a second at a time.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_base::align_up;
 use weir_base::lock::Mutex;
-use weir_base::rank;
+use weir_base::{LargeArray, align_up, rank};
 
 /// A reader copies so many bytes at a time: the leader, which needs the lock, waits no longer.
 const STEP_BYTES: usize = 128 << 10;
@@ -21,7 +20,7 @@ pub(crate) struct Recent {
 #[derive(Default)]
 struct Kept {
     /// The byte of disk position `p` lies at `p` modulo the length.
-    ring: Vec<u8>,
+    ring: LargeArray<u8>,
     from: u64,
     to: u64,
 }
@@ -32,7 +31,7 @@ impl Recent {
         let bytes = align_up(bytes);
         if self.size.load(Ordering::Relaxed) != bytes {
             let mut kept = self.kept.lock();
-            *kept = Kept { ring: vec![0; bytes as usize], from: 0, to: 0 };
+            *kept = Kept { ring: LargeArray::zeroed(bytes as usize), from: 0, to: 0 };
             self.size.store(bytes, Ordering::Relaxed);
         }
     }

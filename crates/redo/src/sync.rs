@@ -8,6 +8,26 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 pub(crate) use std::sync::atomic::Ordering;
 
+/// Many of them.
+#[cfg(not(loom))]
+pub(crate) type Words = weir_base::LargeArray<AtomicU64>;
+
+/// Many of them.
+#[cfg(loom)]
+pub(crate) type Words = Box<[AtomicU64]>;
+
+/// So many, all 0.
+#[cfg(not(loom))]
+pub(crate) fn words(len: u64) -> Words {
+    weir_base::LargeArray::zeroed(len as usize)
+}
+
+/// So many, all 0.
+#[cfg(loom)]
+pub(crate) fn words(len: u64) -> Words {
+    (0..len).map(|_| AtomicU64::new(0)).collect()
+}
+
 /// Lets another thread run.
 #[cfg(not(loom))]
 pub(crate) fn yield_now() {

@@ -8,6 +8,7 @@ use crate::tree::Tree;
 /// review.
 pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/base/src/aligned.rs",
+    "crates/base/src/array.rs",
     "crates/base/src/fork.rs",
     "crates/base/src/heap.rs",
     "crates/base/src/mapping.rs",
