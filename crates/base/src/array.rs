@@ -70,8 +70,8 @@ impl<T> Deref for LargeArray<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values were written, or are zeros and allowed to be; they live as long as self; only `deref_mut`
-        // gives them away to be changed.
+        // SAFETY: `len` values were written, or are zeros and allowed to be. They live as long as
+        // self, and only `deref_mut` gives them away to be changed.
         unsafe { std::slice::from_raw_parts(self.memory.start().cast(), self.len) }
     }
 }
