@@ -8,16 +8,16 @@ const HEAPS_LIMITED: libc::c_int = 2;
 /// Whether this process may have so much address space and no more (`ulimit -v`). There, from now
 /// on, its threads share a few of the C library's heaps: otherwise each of the first eight for each
 /// processor gets one, which reserves 64 MiB (`mallopt(3)`, `M_ARENA_MAX`), and what is left is or
-/// is not enough for the stacks of the others. A program that has set that number itself, or has
-/// many threads already, goes on as it was.
+/// is not enough for the stacks of the others. Where `MALLOC_ARENA_MAX` says how many, or the
+/// program has many threads already, that stays as it is; what it has set by `mallopt(3)` does not.
 pub fn spare_address_space() -> bool {
     // Miri has a heap of its own, and no limits.
     #[cfg(not(miri))]
     {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the call fills the structure, which is this thread's.
-        let refused = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-        let is_limited = refused == 0 && limit.rlim_cur != libc::RLIM_INFINITY;
+        let code = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+        let is_limited = code == 0 && limit.rlim_cur != libc::RLIM_INFINITY;
         #[cfg(target_env = "gnu")]
         if is_limited && std::env::var_os("MALLOC_ARENA_MAX").is_none() {
             // SAFETY: mallopt(3) may be called by any thread at any time.

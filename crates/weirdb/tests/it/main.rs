@@ -4,6 +4,7 @@ mod errors;
 mod hostile;
 mod keys;
 mod media;
+#[cfg(target_env = "gnu")]
 mod memory;
 mod misuse;
 mod model;
