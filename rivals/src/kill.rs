@@ -168,7 +168,7 @@ fn run_and_kill(
     let shape = &site.shape;
     // The process to be killed is in the same control group: it has what this one, which loaded the
     // rows, does not keep.
-    trim_heap();
+    weir_base::trim_heap();
     let mut child = Command::new(std::env::current_exe()?)
         .args(["victim", "--engine", known.name])
         .args(["--rows", &shape.rows.to_string(), "--value", &shape.value_bytes.to_string()])
@@ -205,12 +205,4 @@ fn run_and_kill(
     }
     ensure!(line.trim() == "ready" && still, "the process to be killed had ended before");
     Ok(per_second)
-}
-
-/// Gives what the heap keeps of freed memory back to the system.
-fn trim_heap() {
-    // SAFETY: malloc_trim(3) may be called by any thread at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
