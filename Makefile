@@ -24,7 +24,7 @@ export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: install uninstall
-.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test lane-engine lane-server report-test tools fmt clippy tidy unit \
+.PHONY: help run update tpcc plugin server compare apps deb plugin-test sanitize test lane-engine lane-server report-test tools fmt clippy tidy unit \
 	loom tsan miri doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
@@ -38,6 +38,8 @@ help:
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
+	@echo "make apps    WordPress, MediaWiki, Django's and SQLAlchemy's own suites on InnoDB and on Weir: the same answers"
+	@echo "             (an hour; APPS='wordpress django' only those; installs them from Debian and the Python registry)"
 	@echo "make deb     a Debian package of the plugin for the installed MariaDB, tried out"
 	@echo "make sanitize  the plugin's C++ under the address and undefined-behaviour sanitizers"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs, the plugin"
@@ -172,6 +174,11 @@ plugin-test: plugin
 	@plugin/mariadb/test/codec.sh target/plugin/ha_weir.so target/plugin/test/codec
 	@plugin/mariadb/test/codec_alter.sh target/plugin/ha_weir.so target/plugin/test/codec-alter target/$(BACKUP_PROFILE)/weir
 endif
+
+# Each application runs at once in two servers with InnoDB and with Weir as the default engine, and must answer the same.
+APPS ?=
+apps: plugin
+	@plugin/mariadb/apps/run.sh target/plugin/ha_weir.so target/apps $(APPS)
 
 # ---- test -----------------------------------------------------------------------------------------
 

@@ -1544,14 +1544,19 @@ enum weir_code weir_txn_commit_visible(struct weir_txn *txn, uint64_t *position)
 // Waits until a commit is as durable as asked. Commits become durable in their order.
 enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t durability);
 
+// Waits until the device has a commit, which a flush of the device's makes durable then, for
+// whichever file (weir_is_synced_with). WEIR_WRITTEN promises less: the system's cache may keep
+// it.
+enum weir_code weir_wait_for_device(const struct weir_db *db, uint64_t position);
+
 // Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
-// had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
+// the device had (weir_wait_for_device) before it grew; and after a power failure the
 // file is not found longer without it. `device` is the st_dev of that file. false where no caller
 // can tell.
 bool weir_is_synced_with(const struct weir_db *db, uint64_t device);
 
-// Says that such a sync, begun after weir_wait with WEIR_WRITTEN had returned for `position`, has
-// gone well.
+// Says that such a sync, begun after weir_wait_for_device had returned for `position`, has gone
+// well.
 enum weir_code weir_synced_by_another(const struct weir_db *db, uint64_t position);
 
 // Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)

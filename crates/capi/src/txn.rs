@@ -193,8 +193,21 @@ pub unsafe extern "C" fn weir_wait(
     })
 }
 
+/// Waits until the device has a commit, which a flush of the device's makes durable then, for
+/// whichever file (weir_is_synced_with). WEIR_WRITTEN promises less: the system's cache may keep
+/// it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_wait_for_device(db: *const weir_db, position: u64) -> weir_code {
+    run(|| {
+        let end = (position > 0).then_some(Lsn(position));
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.wait_for_device(Commit::at(end))?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
-/// had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
+/// the device had (weir_wait_for_device) before it grew; and after a power failure the
 /// file is not found longer without it. `device` is the st_dev of that file. false where no caller
 /// can tell.
 #[unsafe(no_mangle)]
@@ -203,8 +216,8 @@ pub unsafe extern "C" fn weir_is_synced_with(db: *const weir_db, device: u64) ->
     unsafe { shared(db) }.is_ok_and(|db| db.db.is_synced_with(device))
 }
 
-/// Says that such a sync, begun after weir_wait with WEIR_WRITTEN had returned for `position`, has
-/// gone well.
+/// Says that such a sync, begun after weir_wait_for_device had returned for `position`, has gone
+/// well.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_synced_by_another(db: *const weir_db, position: u64) -> weir_code {
     run(|| {

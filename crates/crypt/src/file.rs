@@ -111,6 +111,11 @@ impl BlockFile for CryptFile {
         self.below.write_at(offset, &self.encrypted(offset, buf))
     }
 
+    fn write_cached_at(&self, offset: u64, buf: &[u8]) -> io::Result<bool> {
+        self.check_whole(offset, buf.len())?;
+        self.below.write_cached_at(offset, &self.encrypted(offset, buf))
+    }
+
     fn write_durable_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         self.check_whole(offset, buf.len())?;
         self.below.write_durable_at(offset, &self.encrypted(offset, buf))

@@ -95,6 +95,16 @@ pub trait BlockFile: Send + Sync {
     /// `InvalidInput` also when the range passes the end; what the device reports.
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
 
+    /// As [`BlockFile::write_at`], for a write that need only survive this process: `true` when
+    /// the system's cache keeps it for now, so that the device has it after the next
+    /// [`BlockFile::sync`] only. `false`: it is where [`BlockFile::write_at`] leaves it.
+    ///
+    /// # Errors
+    /// As [`BlockFile::write_at`].
+    fn write_cached_at(&self, offset: u64, buf: &[u8]) -> io::Result<bool> {
+        self.write_at(offset, buf).map(|()| false)
+    }
+
     /// Writes, and returns when this write (alone) is on stable storage.
     ///
     /// # Errors

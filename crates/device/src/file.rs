@@ -16,6 +16,7 @@ use weir_base::{AlignedBuf, Home};
 
 use crate::atomic::AtomicWrites;
 use crate::batch::Batch;
+use crate::cached::Cached;
 use crate::device::{
     BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
     check_range, check_read, check_write, context,
@@ -193,6 +194,7 @@ impl FileVolume {
             syncing: Mutex::new(()),
             sync_failed: AtomicBool::new(false),
             is_locked: AtomicBool::new(false),
+            cached: Cached::default(),
             shared: Arc::clone(&self.shared),
         })
     }
@@ -358,6 +360,8 @@ struct DiskFile {
     sync_failed: AtomicBool,
     /// It was locked besides.
     is_locked: AtomicBool,
+    /// What is written into the system's cache, past O_DIRECT.
+    cached: Cached,
     shared: Arc<Shared>,
 }
 
@@ -434,7 +438,7 @@ impl DiskFile {
     /// one after the other, and a thread that comes later finds what was noted. With O_DIRECT a
     /// write that fails says so itself, and the flag is there for those that end later.
     fn synced(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let _alone = (!self.shared.direct).then(|| self.syncing.lock());
+        let _alone = self.may_fail_later().then(|| self.syncing.lock());
         let check = || match self.sync_failed.load(Acquire) {
             true => Err(io::Error::other("an earlier sync of this file failed")),
             false => Ok(()),
@@ -446,6 +450,11 @@ impl DiskFile {
             return done;
         }
         check()
+    }
+
+    /// Whether there may be writes whose failure shows in a sync.
+    fn may_fail_later(&self) -> bool {
+        !self.shared.direct || self.cached.is_used()
     }
 
     fn try_write_durable(&self, mut offset: u64, mut buf: &[u8]) -> io::Result<()> {
@@ -485,6 +494,20 @@ impl BlockFile for DiskFile {
         self.file.write_all_at(buf, offset).map_err(|e| self.failed(e, "write", offset, buf.len()))
     }
 
+    fn write_cached_at(&self, offset: u64, buf: &[u8]) -> io::Result<bool> {
+        check_write(offset, buf, self.len())?;
+        let _open = self.shared.stay_open()?;
+        let path = || self.shared.dir_path.join(&self.name);
+        if self.shared.direct
+            && (self.cached.write(&self.file, path, offset, buf))
+                .map_err(|e| self.failed(e, "write", offset, buf.len()))?
+        {
+            self.shared.counters.count_writes(1, buf.len());
+            return Ok(true);
+        }
+        self.write_at(offset, buf).map(|()| false)
+    }
+
     fn write_durable_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         check_write(offset, buf, self.len())?;
         let _open = self.shared.stay_open()?;
@@ -492,7 +515,7 @@ impl BlockFile for DiskFile {
         self.shared.counters.count_sync();
         let write = || self.try_write_durable(offset, buf);
         // With O_DIRECT the write itself fails.
-        let done = if self.shared.direct { write() } else { self.synced(write) };
+        let done = if self.may_fail_later() { self.synced(write) } else { write() };
         done.map_err(|e| self.failed(e, "durable write", offset, buf.len()))
     }
 
@@ -552,7 +575,9 @@ impl BlockFile for DiskFile {
         let _open = self.shared.stay_open()?;
         self.shared.counters.count_sync();
         self.synced(|| self.file.sync_data())
-            .map_err(|e| context(e, || format!("sync {}", self.name)))
+            .map_err(|e| context(e, || format!("sync {}", self.name)))?;
+        self.cached.forget();
+        Ok(())
     }
 
     fn len(&self) -> u64 {

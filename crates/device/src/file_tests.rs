@@ -84,6 +84,73 @@ fn what_was_written_through_the_cache_is_found_in_it() {
     assert!(sys::is_cached(&file).unwrap());
 }
 
+/// A file's two handles show one file, in whichever order they write.
+#[test]
+fn cached_and_direct_writes_are_one_file() {
+    each_volume(|volume| {
+        let pages = 600;
+        volume.create("data", pages * PAGE).unwrap();
+        let file = volume.open_file("data", false).unwrap();
+        let mut read = AlignedBuf::zeroed(ALIGN);
+        let mut found = |at: u64| {
+            file.read_at(at * PAGE, &mut read).unwrap();
+            u64::from_le_bytes(read[..8].try_into().unwrap()) - 1
+        };
+        for at in 0..pages {
+            let cached = file.write_cached_at(at * PAGE, &page_of(at)).unwrap();
+            assert_eq!(cached, volume.shared.direct);
+            match at % 4 {
+                0 => file.write_at(at * PAGE, &page_of(at + 1)).unwrap(),
+                1 => file.write_durable_at(at * PAGE, &page_of(at + 1)).unwrap(),
+                2 => {
+                    file.write_cached_at(at * PAGE, &page_of(at + 1)).unwrap();
+                }
+                _ => {
+                    assert_eq!(found(at), at);
+                    file.write_cached_at(at * PAGE, &page_of(at + 1)).unwrap();
+                }
+            }
+            assert_eq!(found(at), at + 1);
+            if at % 100 == 0 {
+                file.sync().unwrap();
+            }
+        }
+        drop(volume);
+        let other = file.shared.dir_path.join("data");
+        let whole = std::fs::read(other).unwrap();
+        for at in 0..pages as usize {
+            assert_eq!(whole[at * ALIGN..][..ALIGN], page_of(at as u64 + 1)[..], "{at}");
+        }
+        let outside = file.write_cached_at(pages * PAGE, &page_of(0));
+        assert_eq!(kind(outside), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.write_cached_at(1, &page_of(0))), ErrorKind::InvalidInput);
+    });
+}
+
+/// What another file has taken the place of gets nothing, and a sync leaves nothing in the cache.
+#[test]
+fn a_cached_write_goes_to_its_own_file_and_leaves_the_cache_with_a_sync() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open_with(dir.path(), true, false, RingPool::new()).unwrap();
+    volume.create("data", PAGE).unwrap();
+    let file = volume.open_file("data", false).unwrap();
+    let is_cached = || {
+        let look = File::open(dir.path().join("data")).unwrap();
+        sys::is_cached(&look).unwrap()
+    };
+    if file.write_cached_at(0, &page_of(1)).unwrap() {
+        assert!(is_cached());
+        file.sync().unwrap();
+        assert!(!is_cached());
+    }
+    let moved = volume.open_file("data", false).unwrap();
+    std::fs::rename(dir.path().join("data"), dir.path().join("elsewhere")).unwrap();
+    std::fs::write(dir.path().join("data"), [7; ALIGN]).unwrap();
+    assert!(!moved.write_cached_at(0, &page_of(2)).unwrap());
+    assert_eq!(std::fs::read(dir.path().join("data")).unwrap(), [7; ALIGN]);
+    assert_eq!(std::fs::read(dir.path().join("elsewhere")).unwrap()[..], page_of(2)[..]);
+}
+
 #[test]
 fn deep_batches_scattered_and_contiguous() {
     each_volume(|volume| {

@@ -7,6 +7,7 @@ mod atomic;
 #[allow(unsafe_code)]
 mod batch;
 mod bucket;
+mod cached;
 mod delay;
 mod device;
 mod fault;

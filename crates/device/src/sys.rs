@@ -78,6 +78,20 @@ pub(crate) fn forget_cached(file: &File) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
 }
 
+/// Has the kernel begin to write what it caches of a range, without waiting for it.
+pub(crate) fn begin_write_back(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the call touches no memory of ours.
+    let result = unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            offset as libc::off64_t, // DEVICE-1's length check keeps both below 2^63.
+            len as libc::off64_t,
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Has this thread get no `SIGPIPE`: programs that embed the engine may not expect one, which ends
 /// them.
 pub(crate) fn block_sigpipe() -> io::Result<()> {

@@ -40,10 +40,25 @@ const PIECE_MAX: u64 = 64 << 10;
 pub enum Durability {
     /// On stable storage: survives a power failure.
     Synced,
-    /// Handed to the operating system: survives the death of the process.
+    /// Handed to the operating system, whose cache may keep it for now: survives the death of the
+    /// process.
     Written,
     /// In memory: the flusher writes it within a second.
     Lazy,
+}
+
+/// How far a round brings the redo that it writes, and what came before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// Into the system's cache, for commits that wait for no more: it costs no answer of the
+    /// device.
+    Cached,
+    /// Past the cache, for the buffer's sake: the device is to have it before long.
+    Direct,
+    /// To the device, all of it.
+    Device,
+    /// To stable storage.
+    Durable,
 }
 
 /// How a log is opened.
@@ -87,6 +102,11 @@ pub struct Log {
     /// up to the ring's length behind it may be filled.
     pub(crate) given_back: Apart<AtomicU64>,
     pub(crate) written: Apart<AtomicU64>,
+    /// No cache of the system's keeps what is before; never behind `durable`.
+    pub(crate) on_device: AtomicU64,
+    /// Threads wait for the device, whose flush another file's sync brings: what the cache kept
+    /// would cost a sync of the log's own each time, so it keeps nothing from then on.
+    pub(crate) past_cache: AtomicBool,
     pub(crate) durable: Apart<AtomicU64>,
     /// Threads that came to wait for a sync, ever.
     pub(crate) arrived: Apart<AtomicU64>,
@@ -131,6 +151,8 @@ impl Log {
             claims: Claims::new(end_sn, ring.len()),
             given_back: Apart(AtomicU64::new(page)),
             written: Apart(AtomicU64::new(end.0)),
+            on_device: AtomicU64::new(end.0),
+            past_cache: AtomicBool::new(false),
             durable: Apart(AtomicU64::new(end.0)),
             arrived: Apart(AtomicU64::new(0)),
             linger_micros: AtomicU32::new(0),
@@ -257,6 +279,11 @@ impl Log {
     /// Everything before is handed to the operating system.
     pub fn written(&self) -> Lsn {
         Lsn(self.written.0.load(Ordering::Acquire))
+    }
+
+    /// Everything before was given to the device, which may keep it where a power failure takes it.
+    pub fn on_device(&self) -> Lsn {
+        Lsn(self.on_device.load(Ordering::Acquire))
     }
 
     /// Everything before is on stable storage.

@@ -1,6 +1,6 @@
 //! Waiting: for room in the log buffer, and for redo to be as safe as asked.
 use crate::error::Result;
-use crate::log::{Durability, Log};
+use crate::log::{Durability, Log, Reach};
 use std::sync::atomic::Ordering;
 use weir_base::Lsn;
 
@@ -24,7 +24,7 @@ impl Log {
             }
             self.check()?;
             if self.rounds.try_lead() {
-                self.lead(Durability::Written, None);
+                self.lead(Reach::Direct, None);
                 if !roomy() {
                     crate::sync::yield_now();
                 }
@@ -44,16 +44,37 @@ impl Log {
         if durability != Durability::Synced {
             self.check()?;
         }
-        if self.has_reached(end, durability) {
+        let reach = match durability {
+            Durability::Lazy => return Ok(()),
+            Durability::Written => Reach::Cached,
+            Durability::Synced => Reach::Durable,
+        };
+        self.wait_to_reach(end, reach)
+    }
+
+    /// Waits until the device has the redo before `end`, which a flush of the device's makes
+    /// durable then, whichever file it is of ([`Log::synced_by_another`]). From then on
+    /// [`Durability::Written`] goes past the system's cache as well.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub fn wait_for_device(&self, end: Lsn) -> Result<()> {
+        self.check()?;
+        self.past_cache.store(true, Ordering::Relaxed);
+        self.wait_to_reach(end, Reach::Device)
+    }
+
+    fn wait_to_reach(&self, end: Lsn, reach: Reach) -> Result<()> {
+        if self.has_reached(end, reach) {
             return Ok(());
         }
         assert!(end <= self.end(), "nothing was appended up to there");
-        if durability == Durability::Synced {
+        if reach == Reach::Durable {
             self.announce();
         } else {
             self.stats.commit_waits.add(1);
         }
-        self.wait_for(end, durability)
+        self.wait_for(end, reach)
     }
 
     /// A thread leaves it to another to wait until redo is synced: it takes part in the next round
@@ -68,32 +89,32 @@ impl Log {
     /// # Errors
     /// As [`Log::wait`].
     pub fn wait_for_announced(&self, end: Lsn) -> Result<()> {
-        self.wait_for(end, Durability::Synced)
+        self.wait_for(end, Reach::Durable)
     }
 
-    /// Says that a sync of another thread's has made durable what was
-    /// [written](Durability::Written) before `end`, and was: that a wait for that had returned
-    /// before it began (DEVICE-9).
+    /// Says that a sync of another thread's has made durable what was before `end` and
+    /// [on the device](Log::on_device): that a wait for that had returned before it began
+    /// (DEVICE-9).
     ///
     /// # Panics
-    /// When that is not written.
+    /// When that is not on the device.
     pub fn synced_by_another(&self, end: Lsn) {
-        assert!(end <= self.written(), "a sync takes what is written");
+        assert!(end <= self.on_device(), "a sync takes what is on the device");
         if !self.is_halted() {
             // The leader stores no less: all of this is written by the time that it does.
             self.durable.0.fetch_max(end.0, Ordering::AcqRel);
         }
     }
 
-    fn wait_for(&self, end: Lsn, durability: Durability) -> Result<()> {
-        let done = || self.has_reached(end, durability);
+    fn wait_for(&self, end: Lsn, reach: Reach) -> Result<()> {
+        let done = || self.has_reached(end, reach);
         loop {
             if done() {
-                return if durability == Durability::Synced { Ok(()) } else { self.check() };
+                return if reach == Reach::Durable { Ok(()) } else { self.check() };
             }
             self.check()?;
             if self.rounds.try_lead() {
-                self.lead(durability, Some(end));
+                self.lead(reach, Some(end));
             } else if !self.linger(&done) {
                 self.rounds.park(end.0, || done() || self.is_halted());
             }
@@ -101,13 +122,18 @@ impl Log {
     }
 
     #[inline]
-    fn has_reached(&self, end: Lsn, durability: Durability) -> bool {
-        let reached = match durability {
-            Durability::Lazy => return true,
-            Durability::Written => &self.written.0,
-            Durability::Synced => &self.durable.0,
-        };
-        reached.load(Ordering::Acquire) >= end.0
+    fn has_reached(&self, end: Lsn, reach: Reach) -> bool {
+        self.reached(reach) >= end
+    }
+
+    /// Up to where all has come so far.
+    #[inline]
+    pub(crate) fn reached(&self, reach: Reach) -> Lsn {
+        match reach {
+            Reach::Cached | Reach::Direct => self.written(),
+            Reach::Device => self.on_device(),
+            Reach::Durable => self.durable(),
+        }
     }
 
     /// Looks on, giving the processor away, while a round of the usual length passes: on a fast
@@ -128,11 +154,19 @@ impl Log {
         false
     }
 
-    /// Waits for everything appended so far; for the flusher that serves lazy commits.
+    /// Waits for everything appended so far; for the flusher that serves lazy commits. No commit
+    /// waits for what it has [written](Durability::Written): past the system's cache, which a sync
+    /// would have to empty.
     ///
     /// # Errors
     /// As [`Log::wait`].
     pub fn flush(&self, durability: Durability) -> Result<()> {
-        self.wait(self.end(), durability)
+        match durability {
+            Durability::Written => {
+                self.check()?;
+                self.wait_to_reach(self.end(), Reach::Direct)
+            }
+            Durability::Lazy | Durability::Synced => self.wait(self.end(), durability),
+        }
     }
 }

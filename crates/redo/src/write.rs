@@ -2,7 +2,7 @@
 use crate::block::seal;
 use crate::error::{RedoError, Result};
 use crate::gather::{Alone, Gather};
-use crate::log::{Durability, Log};
+use crate::log::{Log, Reach};
 use crate::position::{
     BLOCK, BLOCK_PAYLOAD, block_start, blocks_end, first_in_block, is_inside_block, lsn_of,
 };
@@ -18,6 +18,8 @@ pub(crate) struct Writer {
     segment: Option<Segment>,
     /// Segments with writes that are not synced.
     unsynced: Vec<Segment>,
+    /// Of those writes the system's cache keeps some.
+    in_cache: bool,
     gather: Gather,
 }
 
@@ -27,6 +29,7 @@ impl Writer {
             stage: AlignedBuf::zeroed(write_max as usize),
             segment: None,
             unsynced: Vec::new(),
+            in_cache: false,
             gather: Gather::default(),
         }
     }
@@ -48,13 +51,13 @@ impl Drop for Leads<'_> {
 }
 
 impl Log {
-    /// Leads one round: writes all that is published, durably when `durability` says so. `own` is
-    /// what the leader itself waits for. Failures halt the log.
-    pub(crate) fn lead(&self, durability: Durability, own: Option<Lsn>) {
+    /// Leads one round: writes all that is published, as far as `reach` says. `own` is what the
+    /// leader itself waits for. Failures halt the log.
+    pub(crate) fn lead(&self, reach: Reach, own: Option<Lsn>) {
         let _leads = Leads(self);
         let mut guard = self.writer.lock();
         let writer = &mut *guard;
-        let sync = durability == Durability::Synced;
+        let sync = reach == Reach::Durable;
         if let Some(own) = own
             && sync
         {
@@ -70,11 +73,10 @@ impl Log {
         }
         let at_close = self.arrived.0.load(Ordering::Relaxed);
         let target = lsn_of(self.follow());
-        let reached = if sync { self.durable() } else { self.written() };
-        if target > reached && !self.is_halted() {
+        if target > self.reached(reach) && !self.is_halted() {
             self.rounds.close(target.0);
             let start = self.micros();
-            if let Err(error) = self.write_out(writer, target, sync) {
+            if let Err(error) = self.write_out(writer, target, reach) {
                 self.halt(&error);
             }
             self.stats.group_commits.add(1);
@@ -110,7 +112,8 @@ impl Log {
     }
 
     /// Writes everything before `target`.
-    fn write_out(&self, writer: &mut Writer, target: Lsn, sync: bool) -> Result<()> {
+    fn write_out(&self, writer: &mut Writer, target: Lsn, reach: Reach) -> Result<()> {
+        let sync = reach == Reach::Durable;
         // One durable write is one device operation; but once there are unsynced writes before it,
         // a sync is needed for them anyhow and serves all.
         let each_durable = sync && writer.unsynced.is_empty();
@@ -140,15 +143,21 @@ impl Log {
             let offset = segment.offset(from);
             let file = &segment.slot.file;
             let done = if each_durable {
-                file.write_durable_at(offset, bytes)
+                file.write_durable_at(offset, bytes).map(|()| false)
+            } else if reach == Reach::Cached && !self.past_cache.load(Ordering::Relaxed) {
+                file.write_cached_at(offset, bytes)
             } else {
-                file.write_at(offset, bytes)
+                file.write_at(offset, bytes).map(|()| false)
             };
-            done.map_err(|error| RedoError::io("write", &segment.slot.name(), offset, error))?;
+            writer.in_cache |=
+                done.map_err(|error| RedoError::io("write", &segment.slot.name(), offset, error))?;
             self.recent.put(from, bytes);
             self.stats.writes.add(1);
             self.stats.bytes_written.add(upto - from);
             self.written.0.store(end.0, Ordering::Release);
+            if !writer.in_cache {
+                self.on_device.store(end.0, Ordering::Release);
+            }
             if each_durable {
                 self.stats.syncs.add(1);
                 self.durable.0.store(end.0, Ordering::Release);
@@ -156,7 +165,8 @@ impl Log {
                 writer.unsynced.push(segment);
             }
         }
-        if sync && !each_durable {
+        // What the cache keeps only a sync brings to the device.
+        if sync && !each_durable || reach == Reach::Device && writer.in_cache {
             self.sync(writer)?;
         }
         Ok(())
@@ -169,6 +179,8 @@ impl Log {
             synced.map_err(|error| RedoError::io("sync", &segment.slot.name(), 0, error))?;
             self.stats.syncs.add(1);
         }
+        writer.in_cache = false;
+        self.on_device.store(self.written().0, Ordering::Release);
         self.durable.0.store(self.written().0, Ordering::Release);
         Ok(())
     }

@@ -55,25 +55,39 @@ impl Db {
         commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
     }
 
+    /// Waits until the device has a commit, so that a flush of it, for whichever file, makes the
+    /// commit durable ([`Db::is_synced_with`]). [`Durability::Written`] promises less: the system's
+    /// cache may keep the commit.
+    ///
+    /// # Errors
+    /// As [`Db::wait`].
+    pub fn wait_for_device(&self, commit: Commit) -> Result<(), Error> {
+        self.engine.check_home()?;
+        if let Some(position) = commit.end.filter(|end| *end > self.engine.log.end()) {
+            return Err(Error::Position(position));
+        }
+        commit.end.map_or(Ok(()), |end| self.engine.wait_for_device(end))
+    }
+
     /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the
-    /// log was [written](Durability::Written) before it grew, so that nothing else need sync that;
-    /// and after a power failure the file is not found longer without it. `device` is the `st_dev`
-    /// of that file. Where that is unknown it is `false`.
+    /// log was [on the device](Db::wait_for_device) before it grew, so that nothing else need sync
+    /// that; and after a power failure the file is not found longer without it. `device` is the
+    /// `st_dev` of that file. Where that is unknown it is `false`.
     #[must_use]
     pub fn is_synced_with(&self, device: u64) -> bool {
         self.engine.volume.is_synced_with(device)
     }
 
-    /// Says that such a sync, begun after a [`Db::wait`] for this commit to be written had
-    /// returned, has gone well.
+    /// Says that such a sync, begun after [`Db::wait_for_device`] had returned for this commit, has
+    /// gone well.
     ///
     /// # Errors
-    /// [`Error::Position`]: nothing is written up to there. [`Error::Halted`].
+    /// [`Error::Position`]: the device does not have all up to there. [`Error::Halted`].
     pub fn synced_by_another(&self, commit: Commit) -> Result<(), Error> {
         self.engine.check_home()?;
         self.engine.log.check()?;
         let Some(end) = commit.end else { return Ok(()) };
-        if end > self.engine.log.written() {
+        if end > self.engine.log.on_device() {
             return Err(Error::Position(end));
         }
         self.engine.log.synced_by_another(end);

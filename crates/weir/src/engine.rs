@@ -113,6 +113,14 @@ impl Engine {
         self.log.wait(end, durability).map_err(|e| self.failed(e.into()))
     }
 
+    /// Waits until the device has the log up to `end`.
+    pub(crate) fn wait_for_device(&self, end: Lsn) -> Result<(), Error> {
+        if self.config.background == Background::Manual {
+            self.checkpointer.maintain_log()?;
+        }
+        self.log.wait_for_device(end).map_err(|e| self.failed(e.into()))
+    }
+
     /// # Errors
     /// [`Error::Closed`], [`Error::Forked`]: nothing may be read either.
     #[inline]

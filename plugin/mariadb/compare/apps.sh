@@ -69,14 +69,14 @@ turn_mediawiki() { # engine round
 			close(file)
 		}
 	}'
-	php "$here/apps/mediawiki.php" --conf "$directory/$1.php" "$directory/pages" "$2"
+	php "$here/../apps/mediawiki/take_pages.php" --conf "$directory/$1.php" "$directory/pages" "$2"
 }
 install_wordpress() {
 	sql -e "CREATE OR REPLACE DATABASE wordpress"
-	php "$here/apps/wordpress.php" "$WEIR_SOCKET" wordpress install >"$directory/install.log" 2>&1 || { tail "$directory/install.log"; exit 1; }
+	php "$here/../apps/wordpress/turns.php" "$WEIR_SOCKET" wordpress install >"$directory/install.log" 2>&1 || { tail "$directory/install.log"; exit 1; }
 	both wordpress
 }
-turn_wordpress() { php "$here/apps/wordpress.php" "$WEIR_SOCKET" "wordpress_$1" "$N" "$2"; }
+turn_wordpress() { php "$here/../apps/wordpress/turns.php" "$WEIR_SOCKET" "wordpress_$1" "$N" "$2"; }
 
 for application in "$@"; do
 	"install_$application"

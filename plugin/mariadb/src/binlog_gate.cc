@@ -60,7 +60,7 @@ void pass_gate(File binlog)
   if (position > durable.load(std::memory_order_relaxed))
   {
     bool is_left_to_binlog= sync_binlog_period == 1 && is_synced_with(binlog);
-    if (weir_wait(weir_database, position, is_left_to_binlog ? WEIR_WRITTEN : WEIR_SYNCED) != WEIR_OK)
+    if ((is_left_to_binlog ? weir_wait_for_device(weir_database, position) : weir_wait(weir_database, position, WEIR_SYNCED)) != WEIR_OK)
       end_server();
     raise_to(&passed, position);
     if (!is_left_to_binlog)

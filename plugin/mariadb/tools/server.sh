@@ -20,12 +20,12 @@ socket=$data/my.sock
 user=()
 [ "$(id -u)" != 0 ] || user=(--user=root)
 
-if [ ! -d "$data/mysql" ]; then
-	mariadb-install-db --no-defaults "${user[@]}" --datadir="$data" --auth-root-authentication-method=normal \
-		--skip-test-db >"$directory/install.log" 2>&1 || { cat "$directory/install.log"; exit 1; }
-fi
 # Temporary files of its own: a server that starts removes those that others have in /tmp.
 mkdir -p "$directory/tmp"
+if [ ! -d "$data/mysql" ]; then
+	mariadb-install-db --no-defaults "${user[@]}" --datadir="$data" --tmpdir="$directory/tmp" --auth-root-authentication-method=normal \
+		--skip-test-db >"$directory/install.log" 2>&1 || { cat "$directory/install.log"; exit 1; }
+fi
 # Variables for the server alone: a sanitizer's library is nothing for the clients.
 read -ra variables <<<"${WEIR_SERVER_ENV:-}"
 env "${variables[@]}" mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$socket" --pid-file="$data/my.pid" \

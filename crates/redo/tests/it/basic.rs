@@ -178,7 +178,7 @@ fn what_another_has_synced_is_durable() {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(8));
     let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
     let first = log.append(&body(1, 600), |_| ()).expect("append");
-    log.wait(first.end, Durability::Written).expect("wait");
+    log.wait_for_device(first.end).expect("wait");
     let second = log.append(&body(2, 600), |_| ()).expect("append");
     assert!(log.durable() < first.end);
     log.synced_by_another(first.end);
@@ -189,6 +189,46 @@ fn what_another_has_synced_is_durable() {
     assert_eq!(log.stats().syncs.get(), syncs + 1, "its own sync takes both");
     log.synced_by_another(first.end);
     assert_eq!(log.durable(), second.end, "never back");
+}
+
+/// REDO-12: commits that need only survive the process are left to the system's cache, where a
+/// flush of the device's does not reach them.
+#[test]
+fn what_the_cache_keeps_is_not_on_the_device() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(9));
+    let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    let append = |number| log.append(&body(number, 600), |_| ()).expect("append").end;
+    let syncs = || log.stats().syncs.get();
+    let (direct, before) = (append(1), syncs());
+    log.flush(Durability::Written).expect("flush");
+    assert_eq!((log.on_device(), syncs()), (direct, before), "nothing was in the cache");
+    let cached = append(2);
+    log.wait(cached, Durability::Written).expect("wait");
+    assert_eq!((log.written(), log.on_device(), syncs()), (cached, direct, before));
+    // What lies behind goes the direct way, and does not change that.
+    let behind = append(3);
+    log.flush(Durability::Written).expect("flush");
+    assert_eq!((log.written(), log.on_device(), syncs()), (behind, direct, before));
+    log.wait_for_device(cached).expect("wait");
+    assert_eq!((log.on_device(), log.durable(), syncs()), (behind, behind, before + 1));
+    let later = append(4);
+    log.wait_for_device(later).expect("wait");
+    assert_eq!((log.on_device(), syncs()), (later, before + 1), "a sync has emptied the cache");
+    assert!(log.durable() < later);
+    let past = append(5);
+    log.wait(past, Durability::Written).expect("wait");
+    assert_eq!((log.on_device(), syncs()), (past, before + 1), "the cache is gone around now");
+    log.wait(append(6), Durability::Synced).expect("wait");
+    assert_eq!((log.on_device(), log.durable()), (log.end(), log.end()));
+}
+
+#[test]
+#[should_panic(expected = "on the device")]
+fn another_cannot_have_synced_what_the_cache_keeps() {
+    let log = Log::create(Arc::new(SimVolume::new(10)), config(1 << 20), Lsn(0)).expect("create");
+    let end = log.append(&body(1, 600), |_| ()).expect("append").end;
+    log.wait(end, Durability::Written).expect("wait");
+    log.synced_by_another(end);
 }
 
 #[test]

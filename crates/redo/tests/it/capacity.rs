@@ -341,7 +341,7 @@ fn a_failed_write_or_sync_halts() {
         assert!(log.flush(Durability::Synced).is_err() && log.maintain().is_err());
         // Also what had been written: the sync that failed may have lost it.
         assert!(log.wait(first.end, Durability::Written).is_err());
-        log.synced_by_another(log.written());
+        log.synced_by_another(log.on_device());
         assert_eq!(log.durable(), durable);
         let (groups, _) = read_all(&inner, from).expect("scan");
         assert_eq!(groups[0].0, first);

@@ -1,6 +1,6 @@
 <?php
 // MediaWiki takes the pages of a directory, each an edit of its own with its deferred updates, as its importTextFiles.php does.
-//   mediawiki.php --conf LOCALSETTINGS DIRECTORY ROUND      prints "took pages SECONDS"
+//   take_pages.php --conf LOCALSETTINGS DIRECTORY ROUND      prints "took pages SECONDS"
 require_once '/usr/share/mediawiki/maintenance/Maintenance.php';
 
 class TakePages extends Maintenance {

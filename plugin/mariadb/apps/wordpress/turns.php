@@ -1,30 +1,9 @@
 <?php
-// WordPress from the command line, in the place of its wp-config.php: installs itself, or takes posts and comments.
-//   wordpress.php SOCKET DATABASE install
-//   wordpress.php SOCKET DATABASE N ROUND      prints "took posts SECONDS" and "took comments SECONDS"
-[, $socket, $database, $what] = $argv;
-define('DB_NAME', $database);
-define('DB_USER', 'app');
-define('DB_PASSWORD', 'app');
-define('DB_HOST', "localhost:$socket");
-define('DB_CHARSET', 'utf8mb4');
-define('DB_COLLATE', '');
-define('WP_CONTENT_DIR', '/usr/share/wordpress/wp-content');
-define('DISABLE_WP_CRON', true);
-define('WP_HTTP_BLOCK_EXTERNAL', true);
-if ($what === 'install') define('WP_INSTALLING', true);
-define('ABSPATH', '/usr/share/wordpress/');
-$_SERVER += ['HTTP_HOST' => 'localhost', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET', 'REQUEST_URI' => '/', 'REMOTE_ADDR' => '127.0.0.1'];
-$table_prefix = 'wp_';
-require ABSPATH . 'wp-settings.php';
-add_filter('pre_wp_mail', '__return_true');
-if ($what === 'install') {
-    require ABSPATH . 'wp-admin/includes/upgrade.php';
-    wp_install('A blog', 'admin', 'admin@example.org', true, '', 'a long word of passage');
-    exit;
-}
+// WordPress takes posts and comments.
+//   turns.php SOCKET DATABASE install | N ROUND      prints "took posts SECONDS" and "took comments SECONDS"
+require __DIR__ . '/start.php';
 add_filter('comment_flood_filter', '__return_false');
-$n = (int) $what;
+$n = (int) $argv[3];
 $round = (int) $argv[4];
 wp_set_current_user(1);
 $begin = microtime(true);
