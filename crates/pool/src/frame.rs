@@ -1,11 +1,12 @@
 //! Frame memory and what is kept about each frame. One of the few files with `unsafe`.
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
-use weir_base::{Lsn, Mapping, PageNo};
+use weir_base::{HUGE_PAGE, Lsn, Mapping, PageNo};
 
 /// What is known of the page in a frame.
 pub(crate) struct FrameMeta {
@@ -113,6 +114,15 @@ impl Frames {
         // aligned, as mappings are to pages and the size of one is a multiple of its alignment;
         // zeros are valid, and it is only ever accessed as atomics.
         unsafe { &*at.cast::<FrameMeta>() }
+    }
+    /// How many of them lie in a huge page, at least one.
+    pub(crate) fn in_huge_page(&self) -> u32 {
+        (HUGE_PAGE / self.page_size).max(1) as u32
+    }
+    /// Has the kernel clear memory for them now.
+    pub(crate) fn populate(&self, frames: Range<u32>) {
+        let [from, to] = [frames.start, frames.end].map(|frame| frame as usize * self.page_size);
+        self.memory.populate(from..to);
     }
     /// Gives back the memory of frames from `from` up to `to`.
     ///

@@ -6,6 +6,11 @@ use std::time::Duration;
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::rank;
 
+/// Huge pages that are to be ready for frames that never had a page, at most,
+const READY_HUGE_PAGES: u32 = 8;
+/// and at most this part of the frames that have had one: a small database stays small.
+const READY_SHARE: u32 = 4;
+
 /// How long a thread that needs a frame sleeps before it looks again.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -19,6 +24,8 @@ pub(crate) struct FreeFrames {
     wanted: Mutex<rank::FramesWanted, bool>,
     wanted_signal: Condvar,
     pub(crate) manual: AtomicBool,
+    /// How many lie in a huge page.
+    in_huge_page: u32,
 }
 
 /// The frames without a page.
@@ -28,6 +35,8 @@ struct List {
     free: Vec<u32>,
     /// and those that never had one. Not one by one: a pool may have thousands of millions.
     fresh: Range<u32>,
+    /// Up to there the memory of those is there, or on its way.
+    ready: u32,
     /// A frame from here on that has no page any more is not to be taken again,
     end: u32,
     /// and is here.
@@ -43,9 +52,20 @@ impl List {
         self.free.pop().or_else(|| self.fresh.next())
     }
 
+    /// The next of those that never had a page whose memory is to be made ready: as many as lie in
+    /// a huge page, where fewer than there should be are.
+    fn unready(&self, in_huge_page: u32) -> Option<Range<u32>> {
+        let Range { start: used, end } = self.fresh;
+        let ahead = (used / READY_SHARE).min(READY_HUGE_PAGES * in_huge_page);
+        let from = self.ready.max(used).next_multiple_of(in_huge_page);
+        let to = from.checked_add(in_huge_page)?;
+        (to <= end && to - used <= ahead).then_some(from..to)
+    }
+
     /// Frames from `end` on are gone.
     fn end_at(&mut self, end: u32) {
         self.end = end;
+        self.ready = self.ready.min(end);
         self.gone.extend(self.free.extract_if(.., |frame| *frame >= end));
         self.gone.extend(self.fresh.start.max(end)..self.fresh.end);
         self.fresh.end = self.fresh.end.min(end).max(self.fresh.start);
@@ -65,8 +85,8 @@ impl List {
 }
 
 impl FreeFrames {
-    /// All of `count` frames.
-    pub(crate) fn new(count: u32, manual: bool) -> Self {
+    /// All of `count` frames, of which so many lie in a huge page.
+    pub(crate) fn new(count: u32, in_huge_page: u32, manual: bool) -> Self {
         FreeFrames {
             list: Mutex::new(List { fresh: 0..count, end: count, ..List::default() }),
             count: AtomicU32::new(count),
@@ -76,6 +96,7 @@ impl FreeFrames {
             wanted: Mutex::new(false),
             wanted_signal: Condvar::new(),
             manual: AtomicBool::new(manual),
+            in_huge_page,
         }
     }
 
@@ -97,7 +118,17 @@ impl FreeFrames {
         let left = list.len();
         // Counted under the lock: the count never falls behind the list, where it would wrap.
         self.count.store(left, Ordering::Relaxed);
+        self.ask_for_memory(&list, frame);
         Some((frame, left))
+    }
+
+    /// Frames that never had a page, whose memory the caller makes ready: those that will be taken
+    /// soon.
+    pub(crate) fn take_unready(&self) -> Option<Range<u32>> {
+        let mut list = self.list.lock();
+        let frames = list.unready(self.in_huge_page)?;
+        list.ready = frames.end;
+        Some(frames)
     }
 
     /// A frame if more than `keep` are left then.
@@ -108,7 +139,17 @@ impl FreeFrames {
         }
         let frame = list.pop()?;
         self.count.store(list.len(), Ordering::Relaxed);
+        self.ask_for_memory(&list, frame);
         Some(frame)
+    }
+
+    /// Wakes the cleaner when memory is to be made ready; `frame` was taken. Looks once for each
+    /// huge page.
+    fn ask_for_memory(&self, list: &List, frame: u32) {
+        let is_next = frame.is_multiple_of(self.in_huge_page) && frame < list.fresh.start;
+        if is_next && list.unready(self.in_huge_page).is_some() {
+            self.want();
+        }
     }
 
     /// Frames from `end` on are not to be taken any more. Those of them that have a page come to
@@ -198,7 +239,7 @@ mod tests {
 
     #[test]
     fn frames_that_had_a_page_are_taken_first_and_each_once() {
-        let frames = FreeFrames::new(6, true);
+        let frames = FreeFrames::new(6, 512, true);
         assert_eq!(
             (frames.pop(), frames.pop(), frames.pop()),
             (Some((0, 5)), Some((1, 4)), Some((2, 3)))
@@ -213,8 +254,36 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_made_ready_ahead_of_use_a_huge_page_at_a_time() {
+        let frames = FreeFrames::new(100, 4, true);
+        let take = |count| (0..count).for_each(|_| drop(frames.pop()));
+        take(15);
+        assert_eq!(frames.take_unready(), None, "a quarter of what is used is no huge page");
+        take(17);
+        assert!(frames.wait_until_wanted(Duration::ZERO));
+        assert_eq!(frames.take_unready(), Some(32..36));
+        assert_eq!(frames.take_unready(), Some(36..40));
+        assert_eq!(frames.take_unready(), None, "and no more than a quarter");
+        assert!(!frames.wait_until_wanted(Duration::ZERO));
+        // Its memory is given back, and it comes again.
+        frames.end_at(38);
+        frames.forget_gone();
+        frames.go_on_to(100, 38..100);
+        assert_eq!(frames.take_unready(), None, "the rest of one is not worth a call");
+        take(6);
+        assert_eq!(frames.take_unready(), Some(40..44));
+        take(58);
+        assert_eq!(frames.take_unready(), Some(96..100));
+        assert_eq!(frames.take_unready(), None, "there are no more");
+        let smaller = FreeFrames::new(1000, 4, true);
+        (0..900).for_each(|_| drop(smaller.pop()));
+        let ready: Vec<_> = std::iter::from_fn(|| smaller.take_unready()).collect();
+        assert_eq!(ready.len(), 8, "no more than this, however many are used: {ready:?}");
+    }
+
+    #[test]
     fn frames_go_and_come_back() {
-        let frames = FreeFrames::new(8, true);
+        let frames = FreeFrames::new(8, 512, true);
         assert!((0..6).all(|_| frames.pop().is_some()));
         frames.push(5);
         frames.push(1);
@@ -242,7 +311,7 @@ mod tests {
 
     #[test]
     fn fresh_ones_go_and_come_back_as_a_stretch() {
-        let frames = FreeFrames::new(100, true);
+        let frames = FreeFrames::new(100, 512, true);
         frames.end_at(50);
         assert_eq!((frames.gone(), frames.count()), (50, 50));
         frames.forget_gone();

@@ -133,6 +133,7 @@ impl Pool {
         })?;
         let table = PageTable::new(config.pages_max);
         table.reach(store.pages()).map_err(no_table)?;
+        let free = FreeFrames::new(count, frames.in_huge_page(), config.manual);
         Ok(Pool {
             page_size,
             frames,
@@ -140,7 +141,7 @@ impl Pool {
             dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes, count),
             pending: PendingRedo::default(),
             evictor: Mutex::new(Evictor::new(count)),
-            free: FreeFrames::new(count, config.manual),
+            free,
             store,
             log,
             in_flight: InFlight::default(),

@@ -99,6 +99,14 @@ impl Pool {
         self.free.wait_until_wanted(timeout)
     }
 
+    /// For the cleaner's loop: has the kernel clear memory for frames that never had a page and
+    /// will be taken soon. A thread that fills pages one after another would do little else.
+    pub fn make_ready(&self) {
+        while let Some(frames) = self.free.take_unready() {
+            self.frames.populate(frames);
+        }
+    }
+
     /// The cleaner's step: evicts until the target is met, writing dirty victims in one batch.
     /// Returns whether the target is met.
     ///

@@ -366,7 +366,9 @@ fn holes_loop(site: &Site, stop: &AtomicBool) {
 
 fn clean_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {
-        if !site.pool.wait_until_wanted(Duration::from_millis(50)) {
+        let is_wanted = site.pool.wait_until_wanted(Duration::from_millis(50));
+        site.pool.make_ready();
+        if !is_wanted {
             continue;
         }
         while running(stop) && site.pool.halted().is_none() {
