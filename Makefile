@@ -39,7 +39,7 @@ help:
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
 	@echo "make apps    WordPress, MediaWiki, Django's and SQLAlchemy's own suites on InnoDB and on Weir: the same answers"
-	@echo "             (an hour; APPS='wordpress django' only those; installs them from Debian and the Python registry)"
+	@echo "             (half an hour; APPS='wordpress django' only those; installs them from Debian and the Python registry)"
 	@echo "make deb     a Debian package of the plugin for the installed MariaDB, tried out"
 	@echo "make sanitize  the plugin's C++ under the address and undefined-behaviour sanitizers"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs, the plugin"

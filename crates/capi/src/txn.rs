@@ -177,6 +177,11 @@ pub unsafe extern "C" fn weir_txn_commit_visible(
     })
 }
 
+/// The commit of a position that was put out; 0: it changed nothing.
+fn commit_at(position: u64) -> Commit {
+    Commit::at((position > 0).then_some(Lsn(position)))
+}
+
 /// Waits until a commit is as durable as asked. Commits become durable in their order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_wait(
@@ -185,10 +190,9 @@ pub unsafe extern "C" fn weir_wait(
     durability: u32,
 ) -> weir_code {
     run(|| {
-        let end = (position > 0).then_some(Lsn(position));
         // SAFETY: the contract of `borrow`.
         let db = unsafe { shared(db)? };
-        db.db.wait(Commit::at(end), self::durability(durability)?)?;
+        db.db.wait(commit_at(position), self::durability(durability)?)?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -199,9 +203,8 @@ pub unsafe extern "C" fn weir_wait(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_wait_for_device(db: *const weir_db, position: u64) -> weir_code {
     run(|| {
-        let end = (position > 0).then_some(Lsn(position));
         // SAFETY: the contract of `borrow`.
-        unsafe { shared(db)? }.db.wait_for_device(Commit::at(end))?;
+        unsafe { shared(db)? }.db.wait_for_device(commit_at(position))?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -221,9 +224,8 @@ pub unsafe extern "C" fn weir_is_synced_with(db: *const weir_db, device: u64) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_synced_by_another(db: *const weir_db, position: u64) -> weir_code {
     run(|| {
-        let end = (position > 0).then_some(Lsn(position));
         // SAFETY: the contract of `borrow`.
-        unsafe { shared(db)? }.db.synced_by_another(Commit::at(end))?;
+        unsafe { shared(db)? }.db.synced_by_another(commit_at(position))?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -246,12 +248,11 @@ pub unsafe extern "C" fn weir_when_durable(
 ) -> weir_code {
     run(|| {
         let call = then.ok_or_else(|| wrong("there is no function to call"))?;
-        let end = (position > 0).then_some(Lsn(position));
         // SAFETY: the contract of `borrow`.
         let db = unsafe { &shared(db)?.db };
         // An address, which the other side alone makes use of.
         let context = context as usize;
-        db.when_durable(Commit::at(end), move |outcome| {
+        db.when_durable(commit_at(position), move |outcome| {
             let code = outcome.map_or_else(|e| Failure::from(e).code, |()| weir_code::WEIR_OK);
             // SAFETY: the caller that gave the function said that any thread may call it with this.
             unsafe { call(context as *mut c_void, code) };

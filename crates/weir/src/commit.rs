@@ -48,11 +48,7 @@ impl Db {
     /// [`Error::Halted`]: then it may or may not survive. [`Error::Position`]: no commit of this
     /// database ends there.
     pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
-        self.engine.check_home()?;
-        if let Some(position) = commit.end.filter(|end| *end > self.engine.log.end()) {
-            return Err(Error::Position(position));
-        }
-        commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
+        self.place_of(commit)?.map_or(Ok(()), |end| self.engine.wait(end, durability))
     }
 
     /// Waits until the device has a commit, so that a flush of it, for whichever file, makes the
@@ -62,11 +58,16 @@ impl Db {
     /// # Errors
     /// As [`Db::wait`].
     pub fn wait_for_device(&self, commit: Commit) -> Result<(), Error> {
+        self.place_of(commit)?.map_or(Ok(()), |end| self.engine.wait_for_device(end))
+    }
+
+    /// Where in the log of this database a commit ends that may be waited for here.
+    fn place_of(&self, commit: Commit) -> Result<Option<Lsn>, Error> {
         self.engine.check_home()?;
-        if let Some(position) = commit.end.filter(|end| *end > self.engine.log.end()) {
-            return Err(Error::Position(position));
+        match commit.end {
+            Some(end) if end > self.engine.log.end() => Err(Error::Position(end)),
+            end => Ok(end),
         }
-        commit.end.map_or(Ok(()), |end| self.engine.wait_for_device(end))
     }
 
     /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the

@@ -44,10 +44,9 @@ source_of() { # WORK PACKAGE VERSION
 # lists, it is only asked whose they are, and whether they are whole.
 contents() { # DATABASE [TABLES-NOT-COMPARED]
 	local table
+	sql -e "SELECT 'not of $ENGINE', table_name FROM information_schema.tables WHERE table_schema='$1' AND engine<>'$ENGINE' ORDER BY table_name"
 	for table in $(sql -e "SELECT table_name FROM information_schema.tables WHERE table_schema='$1' ORDER BY table_name"); do
-		[ "$(sql -e "SELECT engine FROM information_schema.tables WHERE table_schema='$1' AND table_name='$table'")" = "$ENGINE" ] ||
-			echo "not of $ENGINE	$table"
-		sql -e "CHECK TABLE $1.$table" | grep -qv 'OK$' && echo "not whole	$table"
+		[ -z "$(sql -e "CHECK TABLE $1.$table" | grep -v 'OK$')" ] || echo "not whole	$table"
 		[[ " ${2:-} " != *" $table "* ]] || continue
 		mariadb-dump --no-defaults -uroot -S "$WEIR_SOCKET" --skip-dump-date --skip-comments --skip-extended-insert --order-by-primary \
 			--hex-blob "$1" "$table" | sed -f "$here/moments.sed" -e "s/ENGINE=$ENGINE//" >"$dumps/$table"

@@ -3,7 +3,7 @@
 # application of run.sh.
 #   mediawiki.sh install WORK             what it needs
 #   mediawiki.sh run WORK RESULTS         on the server of WEIR_SOCKET, whose default engine is ENGINE; "answer, tab, step" a line
-set -eu
+set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 work=$2

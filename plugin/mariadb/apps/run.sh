@@ -1,7 +1,7 @@
 #!/bin/bash
 # Applications on InnoDB and on Weir: each runs twice at the same time, in two servers whose default engine is the one and the other,
 # and must give the same answers. Their own suites where they have one, their own functions where they have none.
-#   run.sh PLUGIN DIRECTORY [wordpress] [mediawiki] [django] [sqlalchemy]       all of them; an hour
+#   run.sh PLUGIN DIRECTORY [wordpress] [mediawiki] [django] [sqlalchemy]       all of them; half an hour
 # Each installs what it needs (Debian's packages with apt-get, Python's below DIRECTORY). A test whose outcome differs is run again
 # by itself, twice more, in fresh servers: what differs each time fails, and is listed in DIRECTORY/APPLICATION.differs, unless it
 # stands in differences.txt with its reason. TESTS="label..." runs only those of a suite.

@@ -2,7 +2,7 @@
 # WordPress, of Debian's package, driven by its own functions (wordpress/walk.php): one application of run.sh.
 #   wordpress.sh install WORK             what it needs
 #   wordpress.sh run WORK RESULTS         on the server of WEIR_SOCKET, whose default engine is ENGINE; "answer, tab, step" a line
-set -eu
+set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 work=$2

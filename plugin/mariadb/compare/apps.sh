@@ -7,28 +7,22 @@
 # whole. ROUNDS, N may be set from outside. Missing packages are installed with apt-get.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../apps/common.sh"
 : "${ROUNDS:=12}" "${N:=30}" "${LOG_MIB:=64}" "${POOL_MIB:=256}"
 if [ "${1:-}" != --inside ]; then
 	[ $# -ge 2 ] || { sed -n '2,7p' "$0" | sed 's/^# \?//'; exit 2; }
 	plugin=$(realpath "$1") directory=$2
 	shift 2
-	missing=()
-	for package in php-cli php-mysql php-xml php-mbstring php-intl "${@:-mediawiki}"; do
-		dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
-	done
-	[ ${#missing[@]} = 0 ] || apt-get install -y --no-install-recommends "${missing[@]}" >/dev/null || {
-		echo "apps: missing: ${missing[*]}"
-		exit 1
-	}
-	. "$here/options.sh"
 	mkdir -p "$directory"
+	work=$directory
+	packages php-cli php-mysql php-xml php-mbstring php-intl "${@:-mediawiki}"
+	. "$here/options.sh"
 	export ROUNDS N
 	exec "$here/../tools/server.sh" "$plugin" "$directory" --run "$here/apps.sh --inside $(realpath "$directory") $*" "${durable_options[@]}"
 fi
 directory=$2
 shift 2
 [ $# -gt 0 ] || set -- mediawiki wordpress
-sql() { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -N "$@"; }
 php() { command php -d memory_limit=1G -d mysqli.default_socket="$WEIR_SOCKET" -d error_reporting=0 "$@"; }
 sql -e "CREATE OR REPLACE USER app@localhost IDENTIFIED BY 'app'; GRANT ALL ON *.* TO app@localhost"
 

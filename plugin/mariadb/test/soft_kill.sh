@@ -33,7 +33,7 @@ for what in "${!long[@]}"; do
 		for try in 1 2 3 4 5 6; do
 			begun=$(date +%s%N)
 			if [ $how = limit ]; then
-				said=$(sql -e "SET STATEMENT max_statement_time=0.0$((4 - try / 2)) FOR $statement" 2>&1) || true
+				said=$(sql -e "SET STATEMENT max_statement_time=0.0$((4 - (try + 1) / 2)) FOR $statement" 2>&1) || true
 				want=1969
 			else
 				sql -e "SELECT CONNECTION_ID(); $statement" >"/tmp/soft_kill.$$" 2>&1 &
