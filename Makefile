@@ -34,7 +34,7 @@ help:
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (20 minutes)"
-	@echo "make plugin plugin-test deb compare SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
+	@echo "make plugin server plugin-test deb compare apps SERVER=11.8  the same with MariaDB 11.8, in a Debian 13 root below target"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
@@ -107,12 +107,15 @@ plugin-setup:
 	@$(if $(SERVER_ROOT),plugin/mariadb/tools/root.sh $(SERVER_ROOT) trixie)
 	@$(PLUGIN_MAKE) setup
 
+# In a root, the socket is in this tree all the same.
 server: plugin
-	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
+	@$(if $(SERVER_ROOT),plugin/mariadb/tools/root.sh $(SERVER_ROOT) --in $(CURDIR)) \
+		$(CURDIR)/plugin/mariadb/tools/server.sh $(PLUGIN_BUILD)/ha_weir.so $(CURDIR)/weir-data/server$(if $(SERVER),-$(SERVER)) $(ARGS)
 
 # The plugin's C++ under sanitizers; the vptr check wants to know the server's classes, which it does not.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize=vptr,alignment -fno-sanitize-recover=undefined
 sanitize: plugin
+	@[ -z "$(SERVER)" ] || { echo "make sanitize: the sanitizers are those of this system: with the server that is installed, without SERVER"; exit 1; }
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/sanitize SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source \
 		EXTRA_CXXFLAGS="$(SANITIZE) -U_FORTIFY_SOURCE -O1" EXTRA_LDFLAGS="$(SANITIZE)" all
 	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test
@@ -178,7 +181,7 @@ endif
 # Each application runs at once in two servers with InnoDB and with Weir as the default engine, and must answer the same.
 APPS ?=
 apps: plugin
-	@plugin/mariadb/apps/run.sh target/plugin/ha_weir.so target/apps $(APPS)
+	@SERVER_ROOT=$(SERVER_ROOT) plugin/mariadb/apps/run.sh $(PLUGIN_BUILD)/ha_weir.so target/apps$(if $(SERVER),-$(SERVER)) $(APPS)
 
 # ---- test -----------------------------------------------------------------------------------------
 

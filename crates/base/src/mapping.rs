@@ -2,10 +2,26 @@
 //! touched. One of the few files with `unsafe`.
 use std::alloc::{Layout, handle_alloc_error};
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::LazyLock;
 
 /// The kernel maps pages of so many bytes (the least: others are multiples of it).
 const ALIGN: usize = 4096;
+
+/// The size in bytes of the pages that this kernel maps: 4 KiB on most machines, 16 KiB or 64 KiB on
+/// some with 64-bit ARM or POWER.
+static KERNEL_PAGE: LazyLock<usize> = LazyLock::new(|| {
+    // SAFETY: a question that has an answer everywhere.
+    let said = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(said).unwrap_or(ALIGN).max(ALIGN)
+});
+
+/// Those of the kernel's pages, of `page` bytes, that lie wholly in a stretch: advice for a part of
+/// one is refused, or taken for the whole of it, other bytes included.
+fn whole_pages(stretch: &Range<usize>, page: usize) -> Range<usize> {
+    let from = stretch.start.next_multiple_of(page);
+    from..(stretch.end / page * page).max(from)
+}
 
 /// The size and alignment of a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -101,9 +117,8 @@ impl Mapping {
     ///
     /// # Panics
     /// When the stretch lies outside, or does not begin and end at multiples of 4096.
-    pub fn populate(&self, stretch: std::ops::Range<usize>) {
-        assert!(stretch.start <= stretch.end && stretch.end <= self.len, "inside the mapping");
-        assert!(stretch.start.is_multiple_of(ALIGN) && stretch.end.is_multiple_of(ALIGN));
+    pub fn populate(&self, stretch: Range<usize>) {
+        let stretch = self.whole_pages(&stretch);
         // Miri knows no advice.
         if stretch.is_empty() || cfg!(miri) {
             return;
@@ -114,16 +129,16 @@ impl Mapping {
     }
 
     /// Gives the memory of a stretch back to the kernel; it stays mapped, and is zeros. Best
-    /// effort: what the kernel does not take stays as it is.
+    /// effort: what the kernel does not take stays as it is, and so does what shares one of its
+    /// pages with bytes outside.
     ///
     /// # Safety
     /// No reference to these bytes lives, and no thread relies on what is in them.
     ///
     /// # Panics
     /// When the stretch lies outside, or does not begin and end at multiples of 4096.
-    pub unsafe fn give_back(&self, stretch: std::ops::Range<usize>) {
-        assert!(stretch.start <= stretch.end && stretch.end <= self.len, "inside the mapping");
-        assert!(stretch.start.is_multiple_of(ALIGN) && stretch.end.is_multiple_of(ALIGN));
+    pub unsafe fn give_back(&self, stretch: Range<usize>) {
+        let stretch = self.whole_pages(&stretch);
         if stretch.is_empty() {
             return;
         }
@@ -131,6 +146,18 @@ impl Mapping {
         // SAFETY: inside the mapping, which is private and anonymous; of no use to any thread by
         // the caller's promise.
         unsafe { libc::madvise(self.at(stretch.start).cast(), len, libc::MADV_DONTNEED) };
+    }
+
+    /// Where the kernel's page ends that a stretch up to `offset` ends in, or the mapping.
+    #[must_use]
+    pub fn end_of_page(&self, offset: usize) -> usize {
+        offset.next_multiple_of(*KERNEL_PAGE).min(self.len)
+    }
+
+    fn whole_pages(&self, stretch: &Range<usize>) -> Range<usize> {
+        assert!(stretch.start <= stretch.end && stretch.end <= self.len, "inside the mapping");
+        assert!(stretch.start.is_multiple_of(ALIGN) && stretch.end.is_multiple_of(ALIGN));
+        whole_pages(stretch, *KERNEL_PAGE)
     }
 }
 
@@ -205,25 +232,46 @@ mod tests {
 
     #[test]
     fn what_is_populated_is_there_and_unchanged() {
-        let memory = Mapping::zeroed(4 * ALIGN, false).expect("memory");
+        let size = *KERNEL_PAGE;
+        let memory = Mapping::zeroed(4 * size, false).expect("memory");
         let byte = |page: usize| {
             // SAFETY: inside the mapping, which this thread alone uses.
-            unsafe { &mut *memory.at(page * ALIGN) }
+            unsafe { &mut *memory.at(page * size) }
         };
         let is_there = |page: usize| {
             let mut there = 0;
             // SAFETY: a page of the mapping, and the answer for it is one byte.
-            let asked = unsafe { libc::mincore(memory.at(page * ALIGN).cast(), ALIGN, &mut there) };
+            let asked = unsafe { libc::mincore(memory.at(page * size).cast(), size, &mut there) };
             asked == 0 && there & 1 == 1
         };
         *byte(1) = 7;
-        memory.populate(ALIGN..3 * ALIGN);
+        memory.populate(size..3 * size);
         assert_eq!((*byte(1), *byte(2)), (7, 0));
         // Kernels before 5.14 do not know the advice.
         if !cfg!(miri) && is_there(1) {
             assert!(!is_there(0) && !is_there(3));
         }
         memory.populate(0..0);
+    }
+
+    #[test]
+    fn advice_is_for_whole_pages_of_the_kernel() {
+        const K: usize = 1 << 10;
+        // (the kernel's page, the stretch, what of it is advised)
+        let rows = [
+            (4 * K, 8 * K..24 * K, 8 * K..24 * K),
+            (4 * K, 0..0, 0..0),
+            (16 * K, 16 * K..32 * K, 16 * K..32 * K),
+            (16 * K, 8 * K..40 * K, 16 * K..32 * K),
+            // A frame of 16 KiB in a page of 64 KiB: its neighbours stay.
+            (64 * K, 64 * K..80 * K, 64 * K..64 * K),
+            (64 * K, 16 * K..32 * K, 64 * K..64 * K),
+            (64 * K, 48 * K..208 * K, 64 * K..192 * K),
+        ];
+        for (page, stretch, advised) in rows {
+            assert_eq!(whole_pages(&stretch, page), advised, "{page} {stretch:?}");
+        }
+        assert!(KERNEL_PAGE.is_power_of_two() && KERNEL_PAGE.is_multiple_of(ALIGN));
     }
 
     #[test]

@@ -124,12 +124,16 @@ impl Frames {
         let [from, to] = [frames.start, frames.end].map(|frame| frame as usize * self.page_size);
         self.memory.populate(from..to);
     }
-    /// Gives back the memory of frames from `from` up to `to`.
+    /// Gives back the memory of frames from `from` up to `to`, those after which are gone.
     ///
     /// # Safety
-    /// They are on no list of free frames and in no page word, and no thread has taken one.
+    /// They, and those after them, are on no list of free frames and in no page word, and no thread
+    /// has taken one.
     pub(crate) unsafe fn give_back(&self, from: u32, to: u32) {
         let (from, to) = (from as usize * self.page_size, to as usize * self.page_size);
+        // Where a page of the kernel's holds several frames, the rest of what an earlier call had
+        // to leave goes with this one.
+        let to = self.memory.end_of_page(to);
         // SAFETY: no page is in them, so that no guard lends their bytes; a reader that looks at
         // one from before learns from the page's word that what it saw counts for nothing.
         unsafe { self.memory.give_back(from..to) };

@@ -79,7 +79,7 @@ impl Pool {
         // A page that came while they were given up is admitted to a queue.
         self.evictor.lock().set_frames(to);
         // SAFETY: POOL-16: all of them are gone: each was on the list of free frames or has left
-        // its page's word, and none can be taken.
+        // its page's word, and none can be taken. Those after them went before, or never came.
         unsafe { self.frames.give_back(to, from) };
         self.free.forget_gone();
         wait(from - to);

@@ -5,13 +5,20 @@
 # Each installs what it needs (Debian's packages with apt-get, Python's below DIRECTORY). A test whose outcome differs is run again
 # by itself, twice more, in fresh servers: what differs each time fails, and is listed in DIRECTORY/APPLICATION.differs, unless it
 # stands in differences.txt with its reason. TESTS="label..." runs only those of a suite.
+# SERVER_ROOT: the servers are those of that root (tools/root.sh), which PLUGIN was built against; the applications stay on this
+# system. PLUGIN and DIRECTORY lie in this tree then, which is all that the root sees.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 2 ] || { sed -n '2,8p' "$0" | sed 's/^# \?//'; exit 2; }
+tree=$(cd "$here/../../.." && pwd)
+[ $# -ge 2 ] || { sed -n '2,10p' "$0" | sed 's/^# \?//'; exit 2; }
 plugin=$(realpath "$1")
 mkdir -p "$2"
 directory=$(realpath "$2")
 shift 2
+root=${SERVER_ROOT:-}
+[ -z "$root" ] || for path in "$plugin" "$directory"; do
+	[[ $path == "$tree"/* ]] || { echo "apps: $path must lie in $tree, which the server's root sees"; exit 2; }
+done
 [ $# -gt 0 ] || set -- wordpress mediawiki django sqlalchemy
 # Suites make and drop thousands of tables; what a power failure would take is not asked here.
 options=(--weir-memory=512M --weir-log-capacity=256M --weir-durability=WRITTEN --innodb-buffer-pool-size=512M --innodb-log-file-size=256M
@@ -28,8 +35,38 @@ on_engine() { # application engine results [test...]
 	rm -rf "$at" "$results" "$results.contents"
 	mkdir -p "$results.contents"
 	export ENGINE=$engine dumps=$results.contents
-	exec "$here/../tools/server.sh" "$plugin" "$at" --run "$(printf '%q ' "$here/$application.sh" run "$directory" "$results" "$@")" \
-		--default-storage-engine="$engine" "${options[@]}"
+	local command=("$here/$application.sh" run "$directory" "$results" "$@") more=(--default-storage-engine="$engine" "${options[@]}")
+	if [ -z "$root" ]; then
+		exec "$here/../tools/server.sh" "$plugin" "$at" --run "$(printf '%q ' "${command[@]}")" "${more[@]}"
+	fi
+	beside_root "$at" "${command[@]}"
+}
+# A command on this system, its server in the root until it ends: the server stays for as long as a pipe is open.
+beside_root() { # directory command...
+	local at=$1 server status=0
+	shift
+	mkdir -p "$at"
+	mkfifo "$at/until"
+	"$here/../tools/root.sh" "$root" --in "$tree" "$here/../tools/server.sh" "$plugin" "$at" \
+		--run "$(printf 'exec 8<%q; echo "$WEIR_SOCKET" >%q; cat <&8' "$at/until" "$at/socket")" "${more[@]}" &
+	server=$!
+	exec 9<>"$at/until"
+	until [ -s "$at/socket" ]; do
+		kill -0 $server 2>/dev/null || { wait $server; exit 1; }
+		sleep 0.1
+	done
+	WEIR_SOCKET=$(cat "$at/socket")
+	if [ -S "$WEIR_SOCKET" ]; then
+		export WEIR_SOCKET
+		"$@" 9>&- || status=$?
+	else
+		echo "apps: the path of $at is too long for a socket, which is $WEIR_SOCKET in the root; give a shorter one"
+		status=2
+	fi
+	# The server ends when its command has read all there is.
+	exec 9>&-
+	wait $server || true
+	exit $status
 }
 lines() { wc -l 2>/dev/null <"$directory/$1" || echo 0; }
 # On both, with a line a minute; the tests whose outcomes differ stand in APPLICATION.differ.
