@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::os::fd::RawFd;
 
 use crate::device::{ReadOp, WriteOp};
+use crate::sys;
 
 /// Operations merge until a run is this long; a longer one would fill a disk's queue alone.
 const RUN_BYTES_MAX: usize = 512 << 10;
@@ -143,7 +144,7 @@ impl<'a> Batch<'a> {
                     Direction::Read => libc::preadv(fd, start, count, offset),
                     Direction::Write => libc::pwritev(fd, start, count, offset),
                     Direction::AtomicWrite => {
-                        libc::pwritev2(fd, start, count, offset, libc::RWF_ATOMIC)
+                        libc::pwritev2(fd, start, count, offset, sys::RWF_ATOMIC)
                     }
                 }
             };

@@ -8,6 +8,9 @@ use std::path::Path;
 
 use weir_base::{ALIGN, Clock};
 
+/// A write is found whole or not at all (pwritev2(2)); older versions of `libc` have no name for it.
+pub(crate) const RWF_ATOMIC: libc::c_int = 0x40;
+
 /// Takes the exclusive lock of an open file; false when another process has it. The lock belongs to
 /// the open file, so a second open in the same process is refused too.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
@@ -196,6 +199,14 @@ pub(crate) struct AtomicUnits {
     pub(crate) max_fast: u64,
 }
 
+/// Where statx(2) answers about such writes, in the kernel's own structure: of the C libraries, and of
+/// the versions of `libc`, not all have names for it.
+const STATX_WRITE_ATOMIC: libc::c_uint = 0x0001_0000;
+const ATOMIC_MIN_AT: usize = 168;
+const ATOMIC_MAX_AT: usize = 172;
+const ATOMIC_MAX_FAST_AT: usize = 184;
+const _: () = assert!(size_of::<libc::statx>() == 256);
+
 /// What the kernel says of writes to a file that are never torn; `None`: it knows of none.
 pub(crate) fn atomic_units(file: &File) -> Option<AtomicUnits> {
     let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
@@ -203,16 +214,16 @@ pub(crate) fn atomic_units(file: &File) -> Option<AtomicUnits> {
     // SAFETY: the descriptor is open, the path is a string that ends with a zero byte, and `answer`
     // has room for the structure.
     let result = unsafe {
-        let mask = libc::STATX_WRITE_ATOMIC;
-        libc::statx(file.as_raw_fd(), path, flags, mask, answer.as_mut_ptr())
+        libc::statx(file.as_raw_fd(), path, flags, STATX_WRITE_ATOMIC, answer.as_mut_ptr())
     };
-    // SAFETY: zeroed integers are valid, whatever of them the call has filled in.
-    let answer = unsafe { answer.assume_init() };
-    let is_known = result == 0 && answer.stx_mask & libc::STATX_WRITE_ATOMIC != 0;
+    // SAFETY: inside the structure, at a multiple of four; zeroed integers are valid, whatever of
+    // them the call has filled in.
+    let at = |byte: usize| unsafe { answer.as_ptr().byte_add(byte).cast::<u32>().read() };
+    let is_known = result == 0 && at(0) & STATX_WRITE_ATOMIC != 0;
     is_known.then(|| AtomicUnits {
-        min: answer.stx_atomic_write_unit_min.into(),
-        max: answer.stx_atomic_write_unit_max.into(),
-        max_fast: answer.stx_atomic_write_unit_max_opt.into(),
+        min: at(ATOMIC_MIN_AT).into(),
+        max: at(ATOMIC_MAX_AT).into(),
+        max_fast: at(ATOMIC_MAX_FAST_AT).into(),
     })
 }
 
@@ -246,4 +257,21 @@ pub(crate) fn sleep_precisely(clock: &dyn Clock, micros: u64) {
     }
     FINE.with(|()| {});
     clock.sleep_micros(micros);
+}
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn numbers_of_the_kernel_are_those_that_libc_has() {
+        let named = [
+            offset_of!(libc::statx, stx_atomic_write_unit_min),
+            offset_of!(libc::statx, stx_atomic_write_unit_max),
+            offset_of!(libc::statx, stx_atomic_write_unit_max_opt),
+        ];
+        assert_eq!(named, [ATOMIC_MIN_AT, ATOMIC_MAX_AT, ATOMIC_MAX_FAST_AT]);
+        assert_eq!((STATX_WRITE_ATOMIC, RWF_ATOMIC), (libc::STATX_WRITE_ATOMIC, libc::RWF_ATOMIC));
+    }
 }

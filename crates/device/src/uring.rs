@@ -11,6 +11,7 @@ use weir_base::rank;
 use io_uring::{IoUring, opcode, types::Fd};
 
 use crate::batch::{Batch, Direction};
+use crate::sys;
 
 /// Operations in flight per ring; longer batches are fed as completions arrive.
 const RING_ENTRIES: u32 = 128;
@@ -146,7 +147,7 @@ impl Ring {
             Direction::Write => opcode::Writev::new(Fd(fd), start, count).offset(offset).build(),
             Direction::AtomicWrite => {
                 let write = opcode::Writev::new(Fd(fd), start, count).offset(offset);
-                write.rw_flags(libc::RWF_ATOMIC).build()
+                write.rw_flags(sys::RWF_ATOMIC).build()
             }
         };
         // SAFETY: the vector and its buffers are borrowed by `batch`, which `run` holds until it
