@@ -1,6 +1,7 @@
-//! What other people's crates ask of us: that each may be linked and comes from the registry, and
-//! the notices that go with a program that they are linked into. What cargo-deny does for licences
-//! and sources, in a second and without installing it; advisories need a database from elsewhere.
+//! What other people's crates ask of us: that each may be linked and comes from the registry, that
+//! it is content with the compiler that our manifest names, and the notices that go with a program
+//! that they are linked into. What cargo-deny does for licences and sources, in a second and without
+//! installing it; advisories need a database from elsewhere.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,6 +28,8 @@ struct Crate {
     licence: String,
     source: String,
     manifest: String,
+    /// The oldest compiler that it asks for; empty: it does not say.
+    rust: String,
 }
 
 /// The workspace's dependencies.
@@ -36,6 +39,8 @@ struct Graph {
     ours: BTreeMap<String, String>,
     /// What each is linked with.
     links: BTreeMap<String, Vec<String>>,
+    /// The oldest compiler that ours are for.
+    rust: String,
 }
 
 /// Looks at every dependency; `Ok(n)`: so many, all well.
@@ -57,8 +62,16 @@ pub(crate) fn check(root: &Path) -> Result<usize> {
         if found.source != REGISTRY {
             writeln!(bad, "{} {}: from {}", found.name, found.version, found.source)?;
         }
+        if release(&found.rust) > release(&graph.rust) {
+            let Crate { name, version, rust, .. } = found;
+            let ours = &graph.rust;
+            writeln!(
+                bad,
+                "{name} {version}: needs Rust {rust}, we say {ours}; cargo update {name}"
+            )?;
+        }
     }
-    ensure!(bad.is_empty(), "crates that may not be linked:\n{bad}");
+    ensure!(bad.is_empty(), "crates that may not be used:\n{bad}");
     Ok(graph.crates.len())
 }
 
@@ -80,6 +93,12 @@ pub(crate) fn notices(root: &Path, packages: &[&str]) -> Result<String> {
         out.push_str(text.as_deref().unwrap_or("(the crate brings no text of its own)\n"));
     }
     Ok(out)
+}
+
+/// A version of the compiler, as numbers; what is not said is 0.
+fn release(version: &str) -> [u32; 3] {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    std::array::from_fn(|_| parts.next().unwrap_or(0))
 }
 
 /// The shortest of the licences that a crate offers is enough: they are alternatives.
@@ -155,9 +174,13 @@ impl Graph {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let (mut crates, mut ours) = (BTreeMap::new(), BTreeMap::new());
+        let mut rust = String::new();
         for package in list(&all["packages"]) {
             let (id, name) = (text(&package["id"]), text(&package["name"]));
+            let asks = text(&package["rust_version"]);
             if package["source"].is_null() {
+                // Those of our crates that say it take it from the workspace.
+                rust = std::cmp::max_by_key(rust, asks, |asks| release(asks));
                 ours.insert(name, id);
                 continue;
             }
@@ -167,6 +190,7 @@ impl Graph {
                 licence: text(&package["license"]),
                 source: text(&package["source"]),
                 manifest: text(&package["manifest_path"]),
+                rust: asks,
             };
             crates.insert(id, found);
         }
@@ -176,7 +200,7 @@ impl Graph {
             let linked = deps.iter().filter(|dep| is_linked(dep)).map(|dep| text(&dep["pkg"]));
             (text(&node["id"]), linked.collect())
         });
-        Ok(Graph { crates, ours, links: links.collect() })
+        Ok(Graph { crates, ours, links: links.collect(), rust })
     }
 
     /// All that is linked with crates of ours.
@@ -216,6 +240,14 @@ mod tests {
         for (expression, expected) in rows {
             assert_eq!(is_allowed(expression, &may), expected, "{expression}");
         }
+    }
+
+    #[test]
+    fn compilers_are_compared_by_number() {
+        for (older, newer) in [("1.9", "1.88"), ("1.88", "1.88.1"), ("", "1.0"), ("1.99.9", "2")] {
+            assert!(release(older) < release(newer), "{older} {newer}");
+        }
+        assert_eq!(release("1.88"), release("1.88.0"));
     }
 
     #[test]
