@@ -55,6 +55,7 @@ help:
 	@echo "make python  the wheel for Python and its tests (needs PyPI)"
 	@echo "make python-bench  weirdb, lmdb and rocksdict from Python, the same work in turns"
 	@echo "make tsan    tests of the crates below the engine under the thread sanitizer; make miri (both need nightly)"
+	@echo "make oldest  checks that Rust $(OLDEST) compiles it; make musl, make arm: its tests with musl, and for 64-bit ARM (emulated)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -284,6 +285,33 @@ miri:
 		echo "make miri needs a nightly toolchain with miri"; exit 1; }
 	MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=4 \
 		$(CARGO) +nightly miri test --locked --target-dir target/miri $(MIRI_CRATES:%=--package weir-%) --lib $(ARGS)
+
+# Where others compile it; none is a part of `test`. The oldest compiler that Cargo.toml names:
+OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+.PHONY: oldest musl arm
+oldest:
+	@rustup toolchain list | grep -q '^$(OLDEST)' || rustup toolchain install $(OLDEST) --profile minimal
+	$(CARGO) +$(OLDEST) check --workspace --all-targets --locked --target-dir target/oldest
+
+# With musl, as on Alpine: musl-gcc compiles zstd's C. It does not link: rustc brings what musl needs for that.
+musl:
+	@rustup target add x86_64-unknown-linux-musl
+	@command -v musl-gcc >/dev/null || apt-get install -q -y --no-install-recommends musl-tools
+	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) test --profile checked --locked --no-fail-fast --target x86_64-unknown-linux-musl \
+		--target-dir target/musl --package weir-base --package weir-device --package weir-pool --package weirdb $(ARGS)
+
+# For 64-bit ARM, under emulation: what runs itself again in another process cannot there, and there is no io_uring.
+ARM_CRATES ?= base device page crypt redo logstore pool space btree txn recovery
+arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+arm: export PROPTEST_CASES := 16
+arm:
+	@rustup target add aarch64-unknown-linux-gnu
+	@command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || \
+		apt-get install -q -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+	$(CARGO) test --profile checked --locked --no-fail-fast --target aarch64-unknown-linux-gnu --target-dir target/arm --lib --tests \
+		$(ARM_CRATES:%=--package weir-%) -- --skip the_environment_forbids_rings
+	$(CARGO) test --profile checked --locked --target aarch64-unknown-linux-gnu --target-dir target/arm --package weirdb --test examples
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items

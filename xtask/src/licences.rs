@@ -1,7 +1,7 @@
 //! What other people's crates ask of us: that each may be linked and comes from the registry, that
 //! it is content with the compiler that our manifest names, and the notices that go with a program
-//! that they are linked into. What cargo-deny does for licences and sources, in a second and without
-//! installing it; advisories need a database from elsewhere.
+//! that they are linked into. What cargo-deny does for licences and sources, in a second and
+//! without installing it; advisories need a database from elsewhere.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// The kernel maps pages of so many bytes (the least: others are multiples of it).
 const ALIGN: usize = 4096;
 
-/// The size in bytes of the pages that this kernel maps: 4 KiB on most machines, 16 KiB or 64 KiB on
+/// The size in bytes of the pages that this kernel maps: 4 KiB on most machines, 16 or 64 KiB on
 /// some with 64-bit ARM or POWER.
 static KERNEL_PAGE: LazyLock<usize> = LazyLock::new(|| {
     // SAFETY: a question that has an answer everywhere.

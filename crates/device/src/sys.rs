@@ -8,7 +8,8 @@ use std::path::Path;
 
 use weir_base::{ALIGN, Clock};
 
-/// A write is found whole or not at all (pwritev2(2)); older versions of `libc` have no name for it.
+/// A write is found whole or not at all (pwritev2(2)); older versions of `libc` have no name for
+/// it.
 pub(crate) const RWF_ATOMIC: libc::c_int = 0x40;
 
 /// Takes the exclusive lock of an open file; false when another process has it. The lock belongs to
@@ -199,8 +200,8 @@ pub(crate) struct AtomicUnits {
     pub(crate) max_fast: u64,
 }
 
-/// Where statx(2) answers about such writes, in the kernel's own structure: of the C libraries, and of
-/// the versions of `libc`, not all have names for it.
+/// Where statx(2) answers about such writes, in the kernel's own structure: not all C libraries,
+/// and not all versions of `libc`, have names for it.
 const STATX_WRITE_ATOMIC: libc::c_uint = 0x0001_0000;
 const ATOMIC_MIN_AT: usize = 168;
 const ATOMIC_MAX_AT: usize = 172;

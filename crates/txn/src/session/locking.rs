@@ -171,10 +171,10 @@ impl Txn {
         self.lock_place(cx, record, tree.id(), Place::ALL, Kind::Exclusive, None)?;
         // A transaction that begins from now on meets the lock; one that writes just now has its
         // work locked. The tree's number stands for all that the other has.
-        let number = tree.id().0;
+        let number = tree.id().0.to_be_bytes();
         let uses = |other: &Arc<TxnRecord>| other.work.lock().may_use(tree.id());
         while let Some(other) = cx.registry().others(record.id()).into_iter().find(uses) {
-            let place = Place::Key(&number.to_be_bytes());
+            let place = Place::Key(&number);
             self.lock_place(cx, record, NO_TREE, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
