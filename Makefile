@@ -307,7 +307,7 @@ arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /us
 arm: export PROPTEST_CASES := 16
 arm:
 	@rustup target add aarch64-unknown-linux-gnu
-	@command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || \
+	@command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null || \
 		apt-get install -q -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 	$(CARGO) test --profile checked --locked --no-fail-fast --target aarch64-unknown-linux-gnu --target-dir target/arm --lib --tests \
 		$(ARM_CRATES:%=--package weir-%) -- --skip the_environment_forbids_rings
