@@ -104,12 +104,12 @@
 //! # Platform
 //!
 //! 64-bit Linux, with the GNU C library or musl. x86-64 is what it is tested and measured on; on
-//! 64-bit ARM its tests passed under emulation, which shows nothing of speed, nor of the order in
-//! which such processors write memory (there, the model checker's word is all there is). On a local
-//! file system; a page cache or a network between the engine and the disk must keep what `fsync`
-//! promises. It uses `io_uring` and `O_DIRECT` where it may, and does without
-//! otherwise. Memory: [`Config::cache_bytes`] and three eighths as much at most for locks and old
-//! versions. Threads: ten, which sleep when there is nothing to do.
+//! 64-bit ARM the tests of the crates below the engine, and the examples, passed under emulation,
+//! which shows nothing of speed, nor of the order in which such processors write memory (there, the
+//! model checker's word is all there is). On a local file system; a page cache or a network between
+//! the engine and the disk must keep what `fsync` promises. It uses `io_uring` and `O_DIRECT` where
+//! it may, and does without otherwise. Memory: [`Config::cache_bytes`] and three eighths as much at
+//! most for locks and old versions. Threads: ten, which sleep when there is nothing to do.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 #[cfg(not(target_os = "linux"))]
