@@ -355,6 +355,9 @@ constexpr Server_costs COSTS= {0.00007013, 0.00076597, 0.00009900, 0.00079112, 0
 
 int init(void *p)
 {
+  // After the others, then.
+  if (!layout_can_be_looked_at())
+    return HA_ERR_RETRY_INIT;
   std::string misfit= layout_misfit();
   if (!misfit.empty())
   {

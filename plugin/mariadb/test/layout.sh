@@ -1,6 +1,8 @@
 #!/bin/bash
 # A plugin that was compiled with headers in which a class of the server's lies otherwise is refused by name, and the one
-# that fits is not. For each class the guard (src/layout_guard.cc) is compiled with headers in which a member is added.
+# that fits is not. For each class the guard (src/layout_guard.cc) is compiled with headers in which a member is added. The one that
+# fits starts beside any number of other engines, whose number decides which of them the server initialises before it, and whatever
+# the server's settings have of temporary tables, of which the guard makes one.
 #   layout.sh BUILD DIRECTORY prepare    makes such plugins; needs the compiler and the server's headers
 #   layout.sh BUILD DIRECTORY            makes them where they are not, and asks the server about each
 set -eu
@@ -34,14 +36,14 @@ make_one() { # class header line
 }
 
 # The log of a server that is started with a plugin. It ends where the plugin is refused.
-start_with() { # directory of the plugin
+start_with() { # directory of the plugin, more options...
 	local data=$out/data user=()
 	[ "$(id -u)" != 0 ] || user=(--user=root)
 	rm -rf "$data"
 	mkdir "$data"
 	timeout 60 mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$data/s" --skip-networking --skip-grant-tables \
 		--skip-innodb --default-storage-engine=Aria --plugin-dir="$1" --plugin-maturity=experimental --plugin-load-add=ha_weir --weir=FORCE --weir-memory=64M \
-		>"$out/log" 2>&1 &
+		"${@:2}" >"$out/log" 2>&1 &
 	local server=$!
 	for _ in $(seq 600); do
 		! grep -q 'ready for connections' "$out/log" || break
@@ -61,6 +63,26 @@ shifts | while read -r class header rest; do
 		{ echo "layout: a shifted $class is not refused"; tail -n 5 "$out/log"; exit 1; }
 done
 [ "${3:-}" = prepare ] && exit
-start_with "$build"
-grep -q 'ready for connections' "$out/log" || { echo "layout: the plugin that fits is refused"; tail -n 5 "$out/log"; exit 1; }
-echo "layout: plugins for other layouts of $(shifts | wc -l) classes are refused by name, the one that fits is not"
+is_let_in() { # directory of the plugin, more options...
+	start_with "$@"
+	grep -q 'ready for connections' "$out/log" ||
+		{ echo "layout: the plugin that fits is refused (${*:2})"; grep -v Warning "$out/log" | tail -n 25; exit 1; }
+}
+is_let_in "$build" --big-tables=1
+is_let_in "$build" --tmp-memory-table-size=0
+rm -rf "$out/beside"
+mkdir "$out/beside"
+ln -s "$build/ha_weir.so" "$out/beside/"
+others=()
+for other in archive blackhole federatedx sphinx example test_sql_discovery rocksdb; do
+	for file in "${WEIR_SERVER_PLUGINS:-/usr/lib/mysql/plugin}" "$build/peers/usr/lib/mysql/plugin"; do
+		[ ! -e "$file/ha_$other.so" ] || [ -e "$out/beside/ha_$other.so" ] || {
+			ln -s "$file/ha_$other.so" "$out/beside/"
+			others+=("--plugin-load-add=ha_$other")
+		}
+	done
+done
+for ((count = 0; count <= ${#others[@]}; count++)); do
+	is_let_in "$out/beside" "${others[@]:0:count}"
+done
+echo "layout: plugins for other layouts of $(shifts | wc -l) classes are refused by name, the one that fits is not, beside 0 to ${#others[@]} other engines"
