@@ -29,7 +29,7 @@ with_libraries() { # package
 	local libraries
 	mapfile -t libraries < <(lacking "$directory/$1"_*.deb)
 	[ ${#libraries[@]} = 0 ] ||
-		DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "${libraries[@]}" >"$directory/$1.log" 2>&1
+		DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends "${libraries[@]}" >"$directory/$1.log" 2>&1
 }
 for package in "$@"; do
 	[ ! -e "$directory/$package.is-$version" ] || continue
