@@ -41,6 +41,8 @@ start_with() { # directory of the plugin, more options...
 	[ "$(id -u)" != 0 ] || user=(--user=root)
 	rm -rf "$data"
 	mkdir "$data"
+	# Before the server is there to do it: the last one's log must not be taken for this one's.
+	: >"$out/log"
 	timeout 60 mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$data/s" --skip-networking --skip-grant-tables \
 		--skip-innodb --default-storage-engine=Aria --plugin-dir="$1" --plugin-maturity=experimental --plugin-load-add=ha_weir --weir=FORCE --weir-memory=64M \
 		"${@:2}" >"$out/log" 2>&1 &
