@@ -10,7 +10,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(cd "$here/../../.." && pwd)
-[ $# -ge 2 ] || { sed -n '2,10p' "$0" | sed 's/^# \?//'; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,9p' "$0" | sed 's/^# \?//'; exit 2; }
 plugin=$(realpath "$1")
 mkdir -p "$2"
 directory=$(realpath "$2")

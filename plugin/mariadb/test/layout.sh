@@ -77,9 +77,9 @@ mkdir "$out/beside"
 ln -s "$build/ha_weir.so" "$out/beside/"
 others=()
 for other in archive blackhole federatedx sphinx example test_sql_discovery rocksdb; do
-	for file in "${WEIR_SERVER_PLUGINS:-/usr/lib/mysql/plugin}" "$build/peers/usr/lib/mysql/plugin"; do
-		[ ! -e "$file/ha_$other.so" ] || [ -e "$out/beside/ha_$other.so" ] || {
-			ln -s "$file/ha_$other.so" "$out/beside/"
+	for from in "" "$build/peers"; do
+		[ ! -e "$from/usr/lib/mysql/plugin/ha_$other.so" ] || [ -e "$out/beside/ha_$other.so" ] || {
+			ln -s "$from/usr/lib/mysql/plugin/ha_$other.so" "$out/beside/"
 			others+=("--plugin-load-add=ha_$other")
 		}
 	done
